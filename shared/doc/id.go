@@ -39,6 +39,20 @@ func ParseID(s string) (ID, error) {
 	return ID(s), nil
 }
 
+// ParseStoredID checks an id that came from the system's own tables and queues.
+// Unlike ParseID it admits ids of the system, whose first segment begins with $.
+// The error is of kind InvalidID and says which rule was broken.
+func ParseStoredID(s string) (ID, error) {
+	n, err := checkPath(s)
+	if err != nil {
+		return "", err
+	}
+	if n < 2 {
+		return "", Errorf(InvalidID, "an id has at least two segments, a collection and a key, such as users/1")
+	}
+	return ID(s), nil
+}
+
 // ParseCollection checks the name of a collection. A name has one to eight
 // segments under the rules of ids. The error is of kind InvalidID.
 func ParseCollection(s string) (Collection, error) {

@@ -57,6 +57,10 @@ func (c *Clock) Now() time.Time {
 	return c.now().Add(time.Duration(c.offset.Load()))
 }
 
+// Local is the time without the correction: what Correct takes as sent and
+// received.
+func (c *Clock) Local() time.Time { return c.now() }
+
 // Next is the version to write over a document that stands at old: the clock's
 // time, or old + 1 where the clock is behind.
 func (c *Clock) Next(old Version) Version {

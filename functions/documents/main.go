@@ -1,0 +1,17 @@
+// Command documents is the function behind every route but /query: documents by
+// id and by prefix, and the change feed.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"holdfast/functions/internal/boot"
+	"holdfast/shared/lambdahost"
+)
+
+func main() {
+	boot.Run("documents", func(app *lambdahost.App) error {
+		lambda.Start(lambdahost.Gateway(app.Documents()))
+		return nil
+	})
+}

@@ -1,0 +1,21 @@
+// Command indexer is the function that takes signals from the queue and brings
+// documents to the index.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"holdfast/functions/internal/boot"
+	"holdfast/shared/lambdahost"
+)
+
+func main() {
+	boot.Run("indexer", func(app *lambdahost.App) error {
+		indexer, err := app.Indexer()
+		if err != nil {
+			return err
+		}
+		lambda.Start(lambdahost.Queue(indexer))
+		return nil
+	})
+}

@@ -1,0 +1,50 @@
+// Package boot is what every function does before it can serve: read the
+// environment and build its parts. It runs once in the life of a process.
+package boot
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/caarlos0/env/v11"
+
+	"holdfast/shared/lambdahost"
+	"holdfast/shared/obs"
+)
+
+// Run builds the parts from the environment and passes them to start, which
+// does not return while all is well. An error ends the process: Lambda tells it
+// in the function's log and begins anew.
+func Run(function string, start func(*lambdahost.App) error) {
+	if err := run(context.Background(), function, start); err != nil {
+		fmt.Fprintf(os.Stderr, "function %s cannot start: %v\n", function, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, function string, start func(*lambdahost.App) error) error {
+	c, err := env.ParseAs[lambdahost.Config]()
+	if err != nil {
+		return fmt.Errorf("reading the environment: %w", err)
+	}
+	level, err := obs.ParseLevel(c.LogLevel)
+	if err != nil {
+		return err
+	}
+	aws, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	app, err := lambdahost.Build(c, lambdahost.Surroundings{
+		AWS: aws,
+		Log: obs.NewLogger(os.Stdout, level).With("function", function),
+		// CloudWatch reads metrics out of the log.
+		Metrics: obs.NewMetrics(os.Stdout, "Holdfast", nil, obs.Dimension{Name: "Function", Value: function}),
+	})
+	if err != nil {
+		return err
+	}
+	return start(app)
+}

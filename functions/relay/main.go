@@ -1,0 +1,21 @@
+// Command relay is the function that reads the documents table's stream and
+// puts signals on the queue.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"holdfast/functions/internal/boot"
+	"holdfast/shared/lambdahost"
+)
+
+func main() {
+	boot.Run("relay", func(app *lambdahost.App) error {
+		relay, err := app.Relay()
+		if err != nil {
+			return err
+		}
+		lambda.Start(lambdahost.Stream(relay))
+		return nil
+	})
+}

@@ -1,0 +1,257 @@
+package freshness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/shared/doc"
+	"holdfast/shared/obs"
+	"holdfast/shared/store"
+)
+
+// Staleness is what every answer of a query says about how current it is. A
+// null says that it is not known.
+type Staleness struct {
+	// Stale is false only when it is known that the answer misses nothing.
+	Stale bool `json:"stale"`
+	// ProvenThrough is the moment up to which the index has been compared with
+	// the table and found complete.
+	ProvenThrough *time.Time `json:"provenThrough"`
+	LagSeconds    *float64   `json:"lagSeconds"`
+	Pending       *int       `json:"pending"`
+	Quarantined   *int       `json:"quarantined"`
+	Dropped       int        `json:"dropped"`
+	WaitedMs      int64      `json:"waitedMs"`
+	TimedOut      bool       `json:"timedOut"`
+	// Notice is a sentence for people. It never claims more than is known.
+	Notice string `json:"notice"`
+}
+
+// Depth tells how many messages are on their way to the index.
+type Depth interface {
+	Depth(ctx context.Context) (int, error)
+}
+
+// Measures tells what the indexer recorded.
+type Measures interface {
+	Lag(ctx context.Context) (m store.LagMeasure, ok bool, err error)
+	CountQuarantined(ctx context.Context, collections []doc.Collection) (int, error)
+}
+
+const (
+	// measureLife is how long the indexer's last measure of its lag says
+	// something.
+	measureLife = time.Minute
+	// lookupLife is how long a number is used again, so that queries do not
+	// each pay for it, and lookupTime how long a query waits for one.
+	lookupLife = 2 * time.Second
+	lookupTime = time.Second
+	// mostCounts bounds the remembered counts; their keys are what clients ask
+	// for.
+	mostCounts = 1000
+)
+
+// ReporterOptions are what a Reporter needs.
+type ReporterOptions struct {
+	Queue    Depth
+	Measures Measures
+	Now      func() time.Time // nil: time.Now
+	Log      *slog.Logger     // nil: discarded
+}
+
+// Reporter says how current answers are. It is safe for concurrent use.
+type Reporter struct {
+	o ReporterOptions
+
+	depth *remembered[int]
+	lag   *remembered[store.LagMeasure]
+
+	mu     sync.Mutex
+	counts map[string]*remembered[int]
+}
+
+// NewReporter makes a reporter.
+func NewReporter(o ReporterOptions) *Reporter {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = obs.Discard()
+	}
+	r := &Reporter{o: o, counts: map[string]*remembered[int]{}}
+	r.depth = remember(o, "the queue's depth", func(ctx context.Context) (int, bool, error) {
+		n, err := o.Queue.Depth(ctx)
+		return n, err == nil, err
+	})
+	r.lag = remember(o, "the indexer's lag", o.Measures.Lag)
+	return r
+}
+
+// Staleness says what is known about an answer from these collections, given
+// after this wait. It makes no error: what cannot be found out is unknown.
+func (r *Reporter) Staleness(ctx context.Context, collections []doc.Collection, waited Waited) Staleness {
+	s := Staleness{Stale: true, WaitedMs: waited.Took.Milliseconds(), TimedOut: waited.TimedOut()}
+	var lookups sync.WaitGroup
+	lookups.Go(func() {
+		if n, ok := r.depth.get(ctx); ok {
+			s.Pending = &n
+		}
+	})
+	lookups.Go(func() {
+		m, ok := r.lag.get(ctx)
+		if ok && r.o.Now().Sub(m.At) < measureLife {
+			seconds := math.Ceil(max(m.Lag, 0).Seconds()*1000) / 1000
+			s.LagSeconds = &seconds
+		}
+	})
+	lookups.Go(func() {
+		if n, ok := r.count(collections).get(ctx); ok {
+			s.Quarantined = &n
+		}
+	})
+	lookups.Wait()
+	s.Notice = notice(s, waited)
+	return s
+}
+
+// count is the remembered number of quarantined documents in the collections.
+func (r *Reporter) count(collections []doc.Collection) *remembered[int] {
+	collections = slices.Clone(collections)
+	slices.Sort(collections)
+	collections = slices.Compact(collections)
+	names := make([]string, len(collections))
+	for i, c := range collections {
+		names[i] = string(c)
+	}
+	key := strings.Join(names, "\x00") // no name contains it
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count, ok := r.counts[key]
+	if !ok {
+		if len(r.counts) >= mostCounts {
+			clear(r.counts)
+		}
+		count = remember(r.o, "the quarantine", func(ctx context.Context) (int, bool, error) {
+			n, err := r.o.Measures.CountQuarantined(ctx, collections)
+			return n, err == nil, err
+		})
+		r.counts[key] = count
+	}
+	return count
+}
+
+// remembered is a number that is looked up at most every lookupLife. Several
+// who ask at once wait for one look-up.
+type remembered[T any] struct {
+	o    ReporterOptions
+	what string
+	ask  func(ctx context.Context) (T, bool, error)
+
+	mu    sync.Mutex
+	at    time.Time
+	value T
+	known bool
+}
+
+func remember[T any](o ReporterOptions, what string, ask func(context.Context) (T, bool, error)) *remembered[T] {
+	return &remembered[T]{o: o, what: what, ask: ask}
+}
+
+func (r *remembered[T]) get(ctx context.Context) (T, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.o.Now(); r.at.IsZero() || now.Sub(r.at) >= lookupLife || now.Before(r.at) {
+		// The answer is for others too, so it does not depend on one caller staying.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTime)
+		defer cancel()
+		value, known, err := r.ask(ctx)
+		if err != nil {
+			r.o.Log.WarnContext(ctx, "a look-up for the staleness failed", "of", r.what, "error", err)
+		}
+		r.at, r.value, r.known = now, value, known && err == nil
+	}
+	return r.value, r.known
+}
+
+// notice makes the sentence for people out of what is known.
+func notice(s Staleness, w Waited) string {
+	var sentences []string
+	if w.Documents > 0 {
+		sentences = append(sentences, waitedNotice(w))
+	}
+	about := "these results are"
+	if w.Documents > 0 {
+		about = "everything else is"
+	}
+	current := "How current " + about + " has not been proven yet"
+	switch {
+	case s.LagSeconds != nil && s.Pending != nil && *s.Pending > 0:
+		current += fmt.Sprintf("; indexing last took %s, and about %s still queued", seconds(*s.LagSeconds), amount(*s.Pending, "message is", "messages are"))
+	case s.LagSeconds != nil:
+		current += fmt.Sprintf("; indexing last took %s", seconds(*s.LagSeconds))
+	case s.Pending != nil && *s.Pending > 0:
+		current += fmt.Sprintf("; about %s still queued", amount(*s.Pending, "message is", "messages are"))
+	}
+	sentences = append(sentences, current+".")
+	if s.Quarantined != nil && *s.Quarantined > 0 {
+		sentences = append(sentences, amount(*s.Quarantined, "document is", "documents are")+" not indexed in full.")
+	}
+	return strings.Join(sentences, " ")
+}
+
+// waitedNotice says what became of the writes that were waited for.
+func waitedNotice(w Waited) string {
+	if w.TimedOut() {
+		text := fmt.Sprintf("The wait ended before %d of the %s in the index: they may be missing here.",
+			w.MissingCount, amount(w.Documents, "awaited write was", "awaited writes were"))
+		return text + refusedNotice(w)
+	}
+	if w.QuarantinedCount == w.Documents {
+		return strings.TrimSpace(refusedNotice(w))
+	}
+	text := "The writes you waited for are included."
+	if w.Documents == 1 {
+		text = "The write you waited for is included."
+	} else if w.QuarantinedCount > 0 {
+		text = "The other writes you waited for are included."
+	}
+	return strings.TrimSpace(refusedNotice(w) + " " + text)
+}
+
+// refusedNotice names awaited documents that the index could not take.
+func refusedNotice(w Waited) string {
+	const most = 3
+	if w.QuarantinedCount == 0 {
+		return ""
+	}
+	names := make([]string, 0, most)
+	for _, id := range w.Quarantined[:min(len(w.Quarantined), most)] {
+		names = append(names, string(id))
+	}
+	text := strings.Join(names, ", ")
+	if more := w.QuarantinedCount - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return " The index could not take " + text + "."
+}
+
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// seconds is a time as people write it, rounded up: 0.4 s, 12 s.
+func seconds(s float64) string {
+	if s < 10 {
+		return fmt.Sprintf("%.1f s", math.Ceil(s*10)/10)
+	}
+	return fmt.Sprintf("%.0f s", math.Ceil(s))
+}

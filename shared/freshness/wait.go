@@ -1,0 +1,399 @@
+package freshness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"holdfast/shared/collection"
+	"holdfast/shared/doc"
+	"holdfast/shared/obs"
+	"holdfast/shared/search"
+)
+
+// Index is what a wait asks about the index.
+type Index interface {
+	// Versions is the version that every one of the named generations holds of
+	// an id, the lowest where they differ, read in real time. An id that one of
+	// them does not hold is missing from the answer.
+	Versions(ctx context.Context, wanted []search.VersionOf) (map[doc.ID]doc.Version, error)
+	// Refresh makes everything written so far visible to searches.
+	Refresh(ctx context.Context, generations []collection.Generation) error
+}
+
+// Registry tells in which indexes a collection's documents are.
+type Registry interface {
+	Definition(ctx context.Context, c doc.Collection) (collection.Definition, error)
+	Generations(ctx context.Context, f collection.Family) ([]collection.Generation, error)
+}
+
+// Quarantine tells which documents the index could not take.
+type Quarantine interface {
+	CountQuarantined(ctx context.Context, collections []doc.Collection) (int, error)
+	Quarantine(ctx context.Context, ids []doc.ID) (map[doc.ID]doc.Quarantined, error)
+}
+
+// Table tells what there is to be indexed.
+type Table interface {
+	Revisions(ctx context.Context, ids []doc.ID, maxBytes int, visit func(found []doc.Document, absent []doc.ID) error) error
+}
+
+const (
+	firstPause = 25 * time.Millisecond
+	lastPause  = 250 * time.Millisecond
+	// leastTimeout is what even an impatient wait takes, to ask at all.
+	leastTimeout = 100 * time.Millisecond
+	// versionsChunk is how many ids one question about versions has.
+	versionsChunk = 1000
+	// quarantineAfter is how long an id is missing before the quarantine is
+	// looked at, and quarantineEvery how often from then on.
+	quarantineAfter = 100 * time.Millisecond
+	quarantineEvery = time.Second
+	// absentAfter, absentEvery: the same for the table, which is asked about at
+	// most absentChunk ids, those with the oldest versions first. Only a
+	// document that is gone without a trace makes this necessary, and its
+	// tombstone has been kept for weeks.
+	absentAfter = time.Second
+	absentEvery = 5 * time.Second
+	absentChunk = 100
+	absentBytes = 8 << 20
+	// refreshTime is what a refresh may take beyond the wait's own end.
+	refreshTime = 3 * time.Second
+	// familyLife is how long the generations of a family are believed.
+	familyLife = 2 * time.Second
+	// MaxNamed is how many ids an answer names at most.
+	MaxNamed = 20
+)
+
+// WaiterOptions are what a Waiter needs.
+type WaiterOptions struct {
+	Index      Index
+	Registry   Registry
+	Quarantine Quarantine
+	Table      Table
+	Log        *slog.Logger // nil: discarded
+}
+
+// Waiter waits until the index has seen writes. It is safe for concurrent use.
+type Waiter struct {
+	o WaiterOptions
+
+	mu       sync.Mutex
+	families map[collection.Family]familyLookup
+}
+
+type familyLookup struct {
+	active []collection.Generation
+	at     time.Time
+}
+
+// NewWaiter makes a waiter.
+func NewWaiter(o WaiterOptions) *Waiter {
+	if o.Log == nil {
+		o.Log = obs.Discard()
+	}
+	return &Waiter{o: o, families: map[collection.Family]familyLookup{}}
+}
+
+// Waited is the outcome of a wait. The zero value is that of none.
+type Waited struct {
+	Documents    int      // how many were waited for
+	Missing      []doc.ID // the first of those that the index has not been shown to have, at most MaxNamed
+	MissingCount int
+	// Quarantined are documents that were waited for and that the index could
+	// not take: there is nothing to wait for. At most MaxNamed are named.
+	Quarantined      []doc.ID
+	QuarantinedCount int
+	Took             time.Duration
+}
+
+// TimedOut reports whether the wait ended before everything was there.
+func (w Waited) TimedOut() bool { return w.MissingCount > 0 }
+
+// Problem is the wait's failure as the client is told it, or nil: of kind
+// WaitTimeout with the members missing (some of the ids), missingCount and
+// waitedMs.
+func (w Waited) Problem() *doc.Error {
+	if !w.TimedOut() {
+		return nil
+	}
+	return doc.Errorf(doc.WaitTimeout, "%d of %d awaited writes were not in the index in time", w.MissingCount, w.Documents).
+		With("missing", w.Missing).With("missingCount", w.MissingCount).With("waitedMs", w.Took.Milliseconds())
+}
+
+// Wait waits until a query sees each of the signals or something newer, at most
+// for the timeout. A document that the index could not take is not waited for
+// beyond its entry in the quarantine, nor one of which neither the table nor the
+// index has a trace.
+//
+// Failures of engines are sat out: the index may come back in time. The error
+// is that of the context, when it ends for another reason than the timeout.
+func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, timeout time.Duration) (Waited, error) {
+	signals = newest(signals)
+	if len(signals) == 0 {
+		return Waited{}, nil
+	}
+	began := time.Now()
+	p := &pending{w: w, left: signals}
+	limited, cancel := context.WithTimeout(ctx, max(timeout, leastTimeout))
+	defer cancel()
+	p.poll(limited, began)
+	if err := ctx.Err(); err != nil {
+		return Waited{}, fmt.Errorf("wait for the index: %w", err)
+	}
+	done := Waited{Documents: len(signals), QuarantinedCount: len(p.quarantined)}
+	done.Quarantined = p.quarantined[:min(len(p.quarantined), MaxNamed)]
+	missing := p.left
+	if len(missing) < len(signals) && !w.refresh(ctx, limited, signals) {
+		missing = signals // in the index, but no search is known to see it
+	}
+	done.MissingCount = len(missing)
+	for _, s := range missing[:min(len(missing), MaxNamed)] {
+		done.Missing = append(done.Missing, s.ID)
+	}
+	done.Took = time.Since(began)
+	return done, nil
+}
+
+// pending is what one wait still waits for.
+type pending struct {
+	w           *Waiter
+	left        []doc.Signal    // in the order of ids
+	unheld      map[doc.ID]bool // ids of which the index has just said that it has no version at all
+	quarantined []doc.ID
+}
+
+// poll asks until nothing is left or the time is over.
+func (p *pending) poll(ctx context.Context, began time.Time) {
+	pause := firstPause
+	quarantineAt, absentAt := began.Add(quarantineAfter), began.Add(absentAfter)
+	for {
+		asked := time.Now()
+		p.askIndex(ctx)
+		if len(p.left) > 0 && !time.Now().Before(quarantineAt) {
+			p.askQuarantine(ctx)
+			quarantineAt = time.Now().Add(quarantineEvery)
+		}
+		if len(p.left) > 0 && !time.Now().Before(absentAt) {
+			p.askTable(ctx)
+			absentAt = time.Now().Add(absentEvery)
+		}
+		if len(p.left) == 0 {
+			return
+		}
+		// Asking about thousands of documents takes time of the index that it
+		// needs for taking them: leave it twice as much.
+		timer := time.NewTimer(max(pause, 2*time.Since(asked)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// askIndex crosses off what the index holds in every active generation.
+func (p *pending) askIndex(ctx context.Context) {
+	p.unheld = map[doc.ID]bool{}
+	groups, active, err := p.w.grouped(ctx, p.left)
+	if err != nil {
+		p.w.o.Log.WarnContext(ctx, "finding the generations of an index failed", "error", err)
+		return
+	}
+	there := map[doc.ID]bool{}
+	for family, signals := range groups {
+		if len(active[family]) == 0 { // no index yet, so it holds nothing
+			for _, s := range signals {
+				p.unheld[s.ID] = true
+			}
+			continue
+		}
+		for chunk := range slices.Chunk(signals, versionsChunk) {
+			p.askFamily(ctx, active[family], chunk, there)
+		}
+	}
+	p.cross(there)
+}
+
+// askFamily asks the generations of one family, and notes what they hold in
+// the wanted version, and what they have no version of.
+func (p *pending) askFamily(ctx context.Context, generations []collection.Generation, signals []doc.Signal, there map[doc.ID]bool) {
+	ids := make([]doc.ID, len(signals))
+	for i, s := range signals {
+		ids[i] = s.ID
+	}
+	wanted := make([]search.VersionOf, len(generations))
+	for i, g := range generations {
+		wanted[i] = search.VersionOf{Generation: g, IDs: ids}
+	}
+	versions, err := p.w.o.Index.Versions(ctx, wanted)
+	if err != nil {
+		p.w.o.Log.DebugContext(ctx, "asking the index for versions failed", "error", err)
+		return
+	}
+	for _, s := range signals {
+		v, holds := versions[s.ID]
+		there[s.ID] = holds && v >= s.Version
+		p.unheld[s.ID] = !holds
+	}
+}
+
+// askQuarantine crosses off what the index could not take.
+func (p *pending) askQuarantine(ctx context.Context) {
+	collections := map[doc.Collection]bool{}
+	ids := make([]doc.ID, len(p.left))
+	for i, s := range p.left {
+		ids[i] = s.ID
+		collections[s.ID.Collection()] = true
+	}
+	n, err := p.w.o.Quarantine.CountQuarantined(ctx, slices.Collect(maps.Keys(collections)))
+	if err != nil || n == 0 {
+		return
+	}
+	entries, err := p.w.o.Quarantine.Quarantine(ctx, ids)
+	if err != nil {
+		return
+	}
+	there := map[doc.ID]bool{}
+	for _, s := range p.left {
+		// A partial entry says that a reduced form is in the index, so the index
+		// itself is the one to ask.
+		if q, ok := entries[s.ID]; ok && q.Version >= s.Version && !q.Partial {
+			there[s.ID] = true
+			p.quarantined = append(p.quarantined, s.ID)
+		}
+	}
+	p.cross(there)
+}
+
+// askTable crosses off what is nowhere: the index does not hold it and the
+// table has not even a tombstone.
+func (p *pending) askTable(ctx context.Context) {
+	var candidates []doc.Signal
+	for _, s := range p.left {
+		if p.unheld[s.ID] {
+			candidates = append(candidates, s)
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b doc.Signal) int { return int(min(max(a.Version-b.Version, -1), 1)) })
+	candidates = candidates[:min(len(candidates), absentChunk)]
+	if len(candidates) == 0 {
+		return
+	}
+	ids := make([]doc.ID, len(candidates))
+	for i, s := range candidates {
+		ids[i] = s.ID
+	}
+	there := map[doc.ID]bool{}
+	err := p.w.o.Table.Revisions(ctx, ids, absentBytes, func(_ []doc.Document, absent []doc.ID) error {
+		for _, id := range absent {
+			there[id] = true
+		}
+		return nil
+	})
+	if err != nil {
+		p.w.o.Log.DebugContext(ctx, "asking the table failed", "error", err)
+	}
+	p.cross(there)
+}
+
+func (p *pending) cross(there map[doc.ID]bool) {
+	p.left = slices.DeleteFunc(slices.Clone(p.left), func(s doc.Signal) bool { return there[s.ID] })
+}
+
+// refresh makes what the index holds visible to searches, and reports whether
+// it could. It tries until the wait ends, and at least once.
+func (w *Waiter) refresh(ctx, limited context.Context, signals []doc.Signal) bool {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if w.refreshOnce(ctx, signals) {
+			return true
+		}
+		select {
+		case <-limited.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal) bool {
+	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+	defer cancel()
+	_, active, err := w.grouped(ctx, signals)
+	if err != nil {
+		return false
+	}
+	var all []collection.Generation
+	for _, generations := range active {
+		all = append(all, generations...)
+	}
+	if len(all) == 0 {
+		return true // nothing is indexed, so there is nothing to be shown
+	}
+	if err := w.o.Index.Refresh(ctx, all); err != nil {
+		w.o.Log.WarnContext(ctx, "refreshing the index failed", "error", err)
+		return false
+	}
+	return true
+}
+
+// grouped sorts signals by the family that their documents are indexed in, and
+// finds each family's generations that queries read.
+func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal) (
+	groups map[collection.Family][]doc.Signal, active map[collection.Family][]collection.Generation, err error,
+) {
+	groups, active = map[collection.Family][]doc.Signal{}, map[collection.Family][]collection.Generation{}
+	families := map[doc.Collection]collection.Family{}
+	for _, s := range signals {
+		c := s.ID.Collection()
+		family, known := families[c]
+		if !known {
+			d, err := w.o.Registry.Definition(ctx, c)
+			if err != nil {
+				return nil, nil, fmt.Errorf("find the definition of a collection: %w", err)
+			}
+			family = d.Family()
+			families[c] = family
+			if active[family], err = w.activeOf(ctx, family); err != nil {
+				return nil, nil, err
+			}
+		}
+		groups[family] = append(groups[family], s)
+	}
+	return groups, active, nil
+}
+
+// activeOf is the family's generations that queries read. That there is none
+// yet is not remembered: the first document is on its way.
+func (w *Waiter) activeOf(ctx context.Context, family collection.Family) ([]collection.Generation, error) {
+	w.mu.Lock()
+	found, ok := w.families[family]
+	w.mu.Unlock()
+	if ok && time.Since(found.at) < familyLife {
+		return found.active, nil
+	}
+	at := time.Now()
+	all, err := w.o.Registry.Generations(ctx, family)
+	if err != nil {
+		return nil, fmt.Errorf("find the generations of an index: %w", err)
+	}
+	active := slices.DeleteFunc(slices.Clone(all), func(g collection.Generation) bool { return g.State != collection.Active })
+	if len(active) > 0 {
+		w.mu.Lock()
+		w.families[family] = familyLookup{active, at}
+		w.mu.Unlock()
+	}
+	return active, nil
+}
+
+func elementPointer(pointer string, i int) string {
+	return strings.TrimSuffix(pointer, "/") + "/" + strconv.Itoa(i)
+}

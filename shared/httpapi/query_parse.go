@@ -1,0 +1,251 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdfast/shared/doc"
+	"holdfast/shared/filter"
+	"holdfast/shared/freshness"
+	"holdfast/shared/search"
+	"holdfast/shared/value"
+)
+
+const (
+	mostCollections = 100  // of one query
+	mostSortKeys    = 10   // of one query
+	mostTokens      = 1000 // of one query
+
+	standardWait = 5 * time.Second
+	longestWait  = 20 * time.Second
+)
+
+// queryRequest is the body of POST /query.
+type queryRequest struct {
+	from   []doc.Collection // distinct
+	filter filter.Expr
+	sort   []search.SortKey
+	limit  int
+	after  string
+	count  bool
+	wait   *waitRequest // nil: answer with what there is
+}
+
+// waitRequest is what a query waits for before it is run.
+type waitRequest struct {
+	signals    []doc.Signal
+	timeout    time.Duration
+	acceptLate bool // after the timeout answer with what there is
+}
+
+// parseQueryRequest reads a query. A refusal names the place by its pointer.
+func parseQueryRequest(body []byte) (*queryRequest, error) {
+	object, err := readObject(body, doc.InvalidQuery, "from", "filter", "sort", "limit", "after", "count", "wait")
+	if err != nil {
+		return nil, err
+	}
+	q := &queryRequest{limit: standardPage}
+	if q.from, err = parseFrom(object["from"]); err != nil {
+		return nil, err
+	}
+	given, has := object["filter"]
+	if !has {
+		given = map[string]any{}
+	}
+	if q.filter, err = filter.Parse(given, filter.ParseOptions{Pointer: "/filter"}); err != nil {
+		return nil, err
+	}
+	if given, has := object["sort"]; has {
+		if q.sort, err = parseSort(given); err != nil {
+			return nil, err
+		}
+	}
+	if given, has := object["limit"]; has {
+		number, ok := given.(json.Number)
+		n, err := strconv.Atoi(string(number)) // canonical: 1e2 is 100 here
+		if !ok || err != nil || n < 0 || n > largestPage {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "limit is a whole number from 0 to %d", largestPage).With("limit", largestPage), "/limit")
+		}
+		q.limit = n
+	}
+	if given, has := object["after"]; has {
+		text, ok := given.(string)
+		if !ok || text == "" {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "after is the text of an earlier answer's next"), "/after")
+		}
+		q.after = text
+	}
+	if given, has := object["count"]; has {
+		count, ok := given.(bool)
+		if !ok {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "count is true or false"), "/count")
+		}
+		q.count = count
+	}
+	if given, has := object["wait"]; has {
+		if q.wait, err = parseWait(given); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+// parseFrom reads a collection or a list of them.
+func parseFrom(v any) ([]doc.Collection, error) {
+	list, ok := v.([]any)
+	if !ok {
+		name, err := parseCollection(v, "/from")
+		return []doc.Collection{name}, err
+	}
+	if len(list) == 0 {
+		return nil, at(doc.Errorf(doc.InvalidQuery, "from names at least one collection"), "/from")
+	}
+	if len(list) > mostCollections {
+		return nil, at(doc.Errorf(doc.QueryTooCostly, "a query looks into at most %d collections", mostCollections).
+			With("limit", mostCollections).With("actual", len(list)), "/from")
+	}
+	var from []doc.Collection
+	for i, v := range list {
+		name, err := parseCollection(v, value.Pointer("from", strconv.Itoa(i)))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(from, name) {
+			from = append(from, name)
+		}
+	}
+	return from, nil
+}
+
+func parseCollection(v any, pointer string) (doc.Collection, error) {
+	text, ok := v.(string)
+	if !ok {
+		return "", at(doc.Errorf(doc.InvalidQuery, "from is the name of a collection, such as users or users/account, or a list of names"), pointer)
+	}
+	name, err := doc.ParseCollection(text)
+	if err != nil {
+		return "", at(doc.Errorf(doc.InvalidQuery, "no name of a collection: %s", detailOf(err)), pointer)
+	}
+	return name, nil
+}
+
+// parseSort reads a list of objects with one member each, {"path":"asc"}.
+func parseSort(v any) ([]search.SortKey, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, at(doc.Errorf(doc.InvalidQuery, `sort is a list such as [{"orderDate":"desc"}]`), "/sort")
+	}
+	if len(list) > mostSortKeys {
+		return nil, at(doc.Errorf(doc.QueryTooCostly, "a query sorts by at most %d fields", mostSortKeys).
+			With("limit", mostSortKeys).With("actual", len(list)), "/sort")
+	}
+	var keys []search.SortKey
+	for i, v := range list {
+		object, ok := v.(map[string]any)
+		if !ok || len(object) != 1 {
+			return nil, at(doc.Errorf(doc.InvalidQuery, `an element of sort has one member, {"path":"asc"} or {"path":"desc"}`), value.Pointer("sort", strconv.Itoa(i)))
+		}
+		for name, order := range object {
+			pointer := value.Pointer("sort", strconv.Itoa(i), name)
+			if order != "asc" && order != "desc" {
+				return nil, at(doc.Errorf(doc.InvalidQuery, "the order is asc or desc"), pointer)
+			}
+			if strings.HasPrefix(name, "$") && !filter.IsPseudo(name) {
+				return nil, at(doc.Errorf(doc.InvalidQuery, "the envelope has no such field; a document's own name with a leading $ is reached by a pointer, /%s", name), pointer)
+			}
+			field, err := filter.ParseField(name)
+			if err != nil {
+				return nil, at(doc.Errorf(doc.InvalidQuery, "%s", detailOf(err)), pointer)
+			}
+			keys = append(keys, search.SortKey{Path: field.Path, Pseudo: field.Pseudo, Desc: order == "desc"})
+		}
+	}
+	return keys, nil
+}
+
+// parseWait reads the member wait.
+func parseWait(v any) (*waitRequest, error) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, at(doc.Errorf(doc.InvalidQuery, "wait is an object with tokens, timeout and onTimeout"), "/wait")
+	}
+	if err := onlyMembers(object, doc.InvalidQuery, "/wait", "tokens", "timeout", "onTimeout"); err != nil {
+		return nil, err
+	}
+	w := &waitRequest{timeout: standardWait}
+	if given, has := object["timeout"]; has {
+		text, _ := given.(string)
+		timeout, ok := parseDuration(text)
+		if !ok || timeout > longestWait {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "timeout is a number with s or ms, such as 5s or 200ms, and at most %s", longestWait), "/wait/timeout")
+		}
+		w.timeout = timeout
+	}
+	if given, has := object["onTimeout"]; has {
+		switch given {
+		case "error":
+		case "stale":
+			w.acceptLate = true
+		default:
+			return nil, at(doc.Errorf(doc.InvalidQuery, "onTimeout is error or stale"), "/wait/onTimeout")
+		}
+	}
+	tokens, ok := object["tokens"].([]any)
+	if !ok {
+		return nil, at(doc.Errorf(doc.InvalidQuery, "tokens is a list of what writes answered as Holdfast-Token"), "/wait/tokens")
+	}
+	if len(tokens) > mostTokens {
+		return nil, at(doc.Errorf(doc.InvalidQuery, "a query waits for at most %d tokens", mostTokens).
+			With("limit", mostTokens).With("actual", len(tokens)), "/wait/tokens")
+	}
+	var texts []string
+	for i, v := range tokens {
+		text, ok := v.(string)
+		if !ok {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "a token is a string"), value.Pointer("wait", "tokens", strconv.Itoa(i)))
+		}
+		if text == "" {
+			// What /bulk answers when it wrote nothing: there is nothing to wait for.
+			continue
+		}
+		if _, err := freshness.ParseToken(text); err != nil {
+			return nil, at(err, value.Pointer("wait", "tokens", strconv.Itoa(i)))
+		}
+		texts = append(texts, text)
+	}
+	var err error
+	w.signals, err = freshness.ParseTokens(texts, "/wait/tokens")
+	return w, err
+}
+
+// parseDuration reads digits with s or ms.
+func parseDuration(text string) (time.Duration, bool) {
+	unit := time.Second
+	digits, ok := strings.CutSuffix(text, "ms")
+	if ok {
+		unit = time.Millisecond
+	} else if digits, ok = strings.CutSuffix(text, "s"); !ok {
+		return 0, false
+	}
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 32)
+	if err != nil {
+		return 0, false
+	}
+	return time.Duration(n) * unit, true
+}
+
+// detailOf is what an error tells a client.
+func detailOf(err error) string {
+	var e *doc.Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return "it cannot be read"
+}

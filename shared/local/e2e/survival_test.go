@@ -1,0 +1,183 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Engines are killed with SIGKILL while an import runs. Afterwards every
+// acknowledged document can be loaded at its version and, once the queue is
+// drained, is found.
+func TestNothingAcknowledgedIsLostWhenEnginesAreKilled(t *testing.T) {
+	c := unique(t)
+	const writers, rounds, perRound = 4, 40, 25
+	acknowledged := make([]map[string]int64, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		acknowledged[w] = map[string]int64{}
+		wg.Go(func() {
+			for round := range rounds {
+				importRound(t, acknowledged[w], c, w, round, perRound)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+
+	kills := 0
+	for running := true; running; {
+		for _, engine := range []string{"opensearch", "elasticmq", "dynoxide"} {
+			select {
+			case <-done:
+				running = false
+			case <-time.After(2 * time.Second):
+				if err := stack.Kill(engine); err != nil {
+					t.Errorf("kill %s: %v", engine, err)
+				}
+				kills++
+			}
+		}
+		if kills >= 9 {
+			<-done
+			break
+		}
+	}
+
+	all := map[string]int64{}
+	for _, m := range acknowledged {
+		maps.Copy(all, m)
+	}
+	if len(all) != writers*rounds*perRound {
+		t.Errorf("%d acknowledged, want %d", len(all), writers*rounds*perRound)
+	}
+	t.Logf("%d documents acknowledged, %d kills", len(all), kills)
+	checkLoadable(t, all)
+	checkFindable(t, c, all)
+}
+
+// importRound sends documents until each is acknowledged, as a careful client does.
+func importRound(t *testing.T, acknowledged map[string]int64, c string, w, round, n int) {
+	waiting := map[string]string{}
+	for i := range n {
+		id := fmt.Sprintf("%s/%d-%d-%d", c, w, round, i)
+		waiting[id] = fmt.Sprintf(`{"id":%q,"data":{"w":%d,"round":%d,"i":%d}}`, id, w, round, i)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); len(waiting) > 0; {
+		if time.Now().After(deadline) {
+			t.Errorf("%d documents were not accepted in two minutes", len(waiting))
+			return
+		}
+		body := strings.Join(slices.Collect(maps.Values(waiting)), "\n")
+		a, err := trySend("POST", "/bulk", body, "Content-Type", "application/x-ndjson")
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for line := range bytes.Lines(a.Body) {
+			var r struct {
+				ID      string
+				Version int64
+				Error   *struct{ Type string }
+			}
+			if json.Unmarshal(line, &r) == nil && r.Version > 0 && r.Error == nil {
+				acknowledged[r.ID] = r.Version
+				delete(waiting, r.ID)
+			}
+		}
+		if len(waiting) > 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+func checkLoadable(t *testing.T, all map[string]int64) {
+	t.Helper()
+	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(all)), 100) {
+		ids, _ := json.Marshal(chunk)
+		var a answer
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+			var err error
+			a, err = trySend("POST", "/load", `{"ids":`+string(ids)+`}`)
+			if err == nil && a.Status == 200 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("load: %v %s", err, a)
+			}
+		}
+		var got struct {
+			Documents map[string]*struct{ Version int64 }
+		}
+		if err := json.Unmarshal(a.Body, &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range chunk {
+			d := got.Documents[id]
+			if d == nil || d.Version < all[id] {
+				t.Errorf("%s: acknowledged at %d, loaded %+v", id, all[id], d)
+			}
+		}
+	}
+}
+
+// checkFindable pages through the whole collection until all is there.
+func checkFindable(t *testing.T, c string, all map[string]int64) {
+	t.Helper()
+	start := time.Now()
+	var missing int
+	for deadline := start.Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
+		found, err := wholeCollection(c)
+		if err != nil {
+			continue
+		}
+		missing = 0
+		for id, version := range all {
+			if found[id] < version {
+				missing++
+			}
+		}
+		if missing == 0 {
+			t.Logf("all found %.1f s after the import", time.Since(start).Seconds())
+			return
+		}
+	}
+	t.Errorf("%d of %d acknowledged documents were not found", missing, len(all))
+}
+
+func wholeCollection(c string) (map[string]int64, error) {
+	found := map[string]int64{}
+	after := ""
+	for {
+		a, err := trySend("POST", "/query", fmt.Sprintf(`{"from":%q,"limit":1000%s}`, c, after))
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Documents []struct {
+				ID      string
+				Version int64
+			}
+			Next string
+		}
+		if a.Status != 200 {
+			return nil, fmt.Errorf("%s", a)
+		}
+		if err := json.Unmarshal(a.Body, &page); err != nil {
+			return nil, err
+		}
+		for _, d := range page.Documents {
+			found[d.ID] = d.Version
+		}
+		if page.Next == "" {
+			return found, nil
+		}
+		after = fmt.Sprintf(`,"after":%q`, page.Next)
+	}
+}

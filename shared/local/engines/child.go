@@ -1,0 +1,20 @@
+package engines
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// child is a running process in a process group of its own that does not
+// outlive this process.
+type child struct {
+	pid    int
+	exited <-chan error // its end, once
+}
+
+func (c *child) signal(s syscall.Signal) { signalGroup(c.pid, s) }
+
+// startChild starts the command as a child.
+func startChild(cmd *exec.Cmd) (*child, error) {
+	return startBound(cmd)
+}

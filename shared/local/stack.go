@@ -1,0 +1,298 @@
+// Package local runs all of Holdfast in one process, on real engines that it
+// starts itself: the handlers of the functions behind a gateway and pollers
+// that behave like those of AWS, with the same events, limits, retries and
+// order.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"holdfast/shared/local/engines"
+	"holdfast/shared/obs"
+	"holdfast/shared/store"
+)
+
+// DefaultAddress is where the stack serves unless told otherwise.
+const DefaultAddress = "127.0.0.1:8787"
+
+// Options of a stack. DataDir is required.
+type Options struct {
+	Address  string            // host:port to serve at; "" means DefaultAddress, port 0 any free port
+	DataDir  string            // everything that survives a restart; made when missing
+	Cache    engines.Cache     // where fetched engines are kept
+	Heap     string            // of OpenSearch, as -Xmx takes it; "": the engines' default
+	LogLevel slog.Level        // of the functions' log, DataDir/log/functions.log
+	Say      func(line string) // told what goes on, one line each; nil: nobody
+}
+
+// Stack is a running Holdfast.
+type Stack struct {
+	url     string
+	logFile *os.File
+	engines *engines.Set
+	server  *http.Server
+	unlock  func()
+
+	cancel  context.CancelFunc // of the pollers and schedules
+	running sync.WaitGroup
+	failed  chan error
+	stopped sync.Once
+}
+
+// ErrInUse says that another stack runs on the same data directory.
+var ErrInUse = errors.New("the data directory is in use by another stack")
+
+// AddressInUse says that another program listens where the stack should serve.
+type AddressInUse struct{ Address string }
+
+func (e *AddressInUse) Error() string {
+	return "the address " + e.Address + " is in use by another program"
+}
+
+// Start starts everything and returns when it serves. What it had started is
+// stopped again when it fails. Ending ctx ends a start that is under way, not
+// the stack that came of it.
+//
+// Errors a person can do something about are ErrInUse, *AddressInUse and
+// *engines.MissingTools.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	if o.Address == "" {
+		o.Address = DefaultAddress
+	}
+	if o.DataDir == "" {
+		return nil, errors.New("a stack needs a data directory")
+	}
+	logs := filepath.Join(o.DataDir, "log")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	s := &Stack{failed: make(chan error, 1)}
+	begun := func() (err error) {
+		if s.unlock, err = engines.TryLock(filepath.Join(o.DataDir, "lock")); errors.Is(err, engines.ErrLocked) {
+			return fmt.Errorf("%s: %w", o.DataDir, ErrInUse)
+		} else if err != nil {
+			return err
+		}
+		// The address is taken first: to learn in the end that it is not free costs a minute.
+		listener, err := listen(o.Address)
+		if err != nil {
+			return err
+		}
+		s.url = "http://" + listener.Addr().String()
+		s.server = &http.Server{ReadHeaderTimeout: headerReadTimeout, IdleTimeout: 2 * time.Minute}
+		if err := s.begin(ctx, o, logs); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		s.running.Go(func() {
+			if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				s.failed <- fmt.Errorf("the gateway stopped serving: %w", err)
+			}
+		})
+		return nil
+	}()
+	if begun != nil {
+		s.Stop()
+		return nil, begun
+	}
+	return s, nil
+}
+
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, &AddressInUse{Address: address}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", address, err)
+	}
+	return l, nil
+}
+
+// begin starts all but the gateway's serving.
+func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
+	if s.logFile, err = os.OpenFile(filepath.Join(logs, "functions.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	log := obs.NewLogger(s.logFile, o.LogLevel)
+	if s.engines, err = engines.NewSet(engines.Options{Cache: o.Cache, Dir: o.DataDir, Heap: o.Heap, Say: o.Say}); err != nil {
+		return err
+	}
+	if err := s.engines.Start(ctx); err != nil {
+		return err
+	}
+	p, err := provide(ctx, s.engines)
+	if err != nil {
+		return err
+	}
+	fns, err := buildFunctions(p, s.logFile, o.LogLevel)
+	if err != nil {
+		return err
+	}
+	if err := fns.ensureIndexes(ctx); err != nil {
+		return fmt.Errorf("ensure indexes: %w", err)
+	}
+	s.server.Handler = fns.gateway(log.With("part", "gateway"))
+	return s.poll(p, fns, filepath.Join(o.DataDir, "pollers"), log)
+}
+
+// The names of what the stack keeps in the engines.
+const (
+	documentsTable = "holdfast-documents"
+	stateTable     = "holdfast-state"
+	signalsQueue   = "holdfast-signals"
+	deadSignals    = "holdfast-signals-dead"
+	givenUpQueue   = "holdfast-relay-given-up"
+	indexPrefix    = "holdfast"
+)
+
+// provided is what the functions find in the engines.
+type provided struct {
+	aws        aws.Config
+	urls       map[engines.Name]string
+	schema     []dynamodb.CreateTableInput
+	stream     string // ARN, as the engine says it
+	signalsURL string
+	givenUpURL string
+	tables     *dynamodb.Client
+	streams    *dynamodbstreams.Client
+	queues     *sqs.Client
+}
+
+// provide makes what the functions need in the engines: tables and queues.
+func provide(ctx context.Context, set *engines.Set) (*provided, error) {
+	p := &provided{
+		aws:    aws.Config{Region: engines.Region, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")},
+		urls:   map[engines.Name]string{},
+		schema: store.Schema(documentsTable, stateTable),
+	}
+	for _, n := range engines.All {
+		p.urls[n] = set.URL(n)
+	}
+	p.tables = dynamodb.NewFromConfig(p.aws, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(p.urls[engines.DynamoDB]) })
+	p.streams = dynamodbstreams.NewFromConfig(p.aws, func(o *dynamodbstreams.Options) { o.BaseEndpoint = aws.String(p.urls[engines.DynamoDB]) })
+	p.queues = sqs.NewFromConfig(p.aws, func(o *sqs.Options) { o.BaseEndpoint = aws.String(p.urls[engines.SQS]) })
+	var err error
+	if p.stream, err = ensureTables(ctx, p.tables, p.schema); err != nil {
+		return nil, err
+	}
+	if _, err = ensureQueue(ctx, p.queues, deadSignals, 30*time.Second, ""); err != nil {
+		return nil, err
+	}
+	// Six times the function's time is what AWS asks for, so that a message
+	// is not handed out again while it is being worked on.
+	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, 6*indexerFunction.Timeout, deadSignals); err != nil {
+		return nil, err
+	}
+	p.givenUpURL, err = ensureQueue(ctx, p.queues, givenUpQueue, 30*time.Second, "")
+	return p, err
+}
+
+// sweepEvery is how often expired items are removed. AWS takes its time too: a
+// few days at most.
+const sweepEvery = 10 * time.Minute
+
+// poll starts the pollers and schedules.
+func (s *Stack) poll(p *provided, fns *functions, dir string, log *slog.Logger) error {
+	eventARN := normalARN(p.stream, engines.Region)
+	points, err := openCheckpoints(filepath.Join(dir, relayFunction.Name+".json"), p.stream)
+	if err != nil {
+		return err
+	}
+	flying, err := openInFlight(filepath.Join(dir, indexerFunction.Name+".json"), log)
+	if err != nil {
+		return err
+	}
+	swept, err := openSweptItems(filepath.Join(dir, "swept.json"))
+	if err != nil {
+		return err
+	}
+	sweep := &ttlSweep{tables: p.tables, of: ttlTables(p.schema), swept: swept, now: time.Now}
+	relay := &streamPoller{
+		mapping: fns.relayMapping(givingUpTo(p.queues, p.givenUpURL)), streams: p.streams, arn: p.stream, eventARN: eventARN,
+		checkpoints: points, now: time.Now, log: log.With("part", "stream poller"),
+		removedTTL: func(r streamtypes.Record) bool { return swept.made(sweep.of[0], r) },
+	}
+	indexer := &queuePoller{
+		mapping: fns.indexerMapping(), queue: p.queues, url: p.signalsURL, arn: queueARN(signalsQueue),
+		inFlight: flying, log: log.With("part", "queue poller"),
+	}
+	ttl := Schedule{Name: "time to live", Every: sweepEvery, First: time.Minute, Run: sweep.run}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	s.running.Go(func() { relay.run(ctx) })
+	s.running.Go(func() { indexer.run(ctx) })
+	s.running.Go(func() { ttl.run(ctx, log) })
+	return nil
+}
+
+// URL is where the stack serves, without a trailing slash.
+func (s *Stack) URL() string { return s.url }
+
+// Engines are the stack's engines, to look at or to break.
+func (s *Stack) Engines() *engines.Set { return s.engines }
+
+// Kill ends an engine as kill -9 does: dynoxide, elasticmq, opensearch or
+// gofakes3. It is started again by itself.
+func (s *Stack) Kill(engine string) error { return s.engines.Kill(engines.Name(engine)) }
+
+// Failed gets an error when the stack can no longer serve.
+func (s *Stack) Failed() <-chan error { return s.failed }
+
+// How long a stopping stack waits for what is under way. Cutting it short
+// loses nothing: messages come again and checkpoints lie behind.
+const (
+	requestGrace = 5 * time.Second
+	workGrace    = 10 * time.Second
+)
+
+// Stop ends everything in order: the gateway, the pollers, the engines. It may
+// be called more than once.
+func (s *Stack) Stop() {
+	s.stopped.Do(func() {
+		if s.server != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), requestGrace)
+			if s.server.Shutdown(ctx) != nil {
+				_ = s.server.Close()
+			}
+			cancel()
+		}
+		if s.cancel != nil {
+			s.cancel()
+		}
+		ended := make(chan struct{})
+		go func() { s.running.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(workGrace):
+		}
+		if s.engines != nil {
+			s.engines.Stop()
+		}
+		if s.logFile != nil {
+			_ = s.logFile.Close() // lines are not buffered
+		}
+		if s.unlock != nil {
+			s.unlock()
+		}
+	})
+}

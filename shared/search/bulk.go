@@ -1,0 +1,207 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"holdfast/shared/collection"
+	"holdfast/shared/doc"
+	"holdfast/shared/value"
+)
+
+// maxBulkOperations is the most operations of one bulk request, so that its
+// answer stays small whatever the documents' size.
+const maxBulkOperations = 2000
+
+// Operation writes one version of a document, or its marker, to the index of a
+// generation. The index keeps the newest version it was ever given; an equal
+// one is written again.
+type Operation struct {
+	ID         doc.ID
+	Version    doc.Version
+	Generation collection.Generation
+	Source     []byte // a Projection's; not changed and not kept
+}
+
+// OutcomeKind is what became of an operation.
+type OutcomeKind int
+
+// The kinds of outcome.
+const (
+	Applied     OutcomeKind = iota + 1 // the index has this version
+	Stale                              // the index has a newer one: success as well
+	Refused                            // the document is at fault; the same source will be refused again
+	Environment                        // anything else; whether it was applied may be unknown; to be tried again later
+)
+
+func (k OutcomeKind) String() string {
+	switch k {
+	case Applied:
+		return "applied"
+	case Stale:
+		return "stale"
+	case Refused:
+		return "refused"
+	case Environment:
+		return "environment"
+	}
+	return "outcome " + strconv.Itoa(int(k))
+}
+
+// Outcome is what became of one operation.
+type Outcome struct {
+	Kind         OutcomeKind
+	Reason       string // for Refused and Environment; without any of the document's content
+	Field        string // for Refused: the index field that was refused, where OpenSearch named it
+	Status       int    // OpenSearch's status; 0 when there was no answer
+	IndexMissing bool   // for Environment: the generation's index is not there
+}
+
+// Write carries the operations out and returns an outcome for each, in their
+// order. It sends as many bulk requests as their bytes need, one after the
+// other, and holds one request in memory besides the sources. When a request
+// fails as a whole for a reason that the next would meet too, the operations
+// that were not sent share its outcome. The error is non-nil only for
+// operations that cannot be written down.
+func (c *Client) Write(ctx context.Context, ops []Operation) ([]Outcome, error) {
+	for i, op := range ops {
+		if op.ID == "" || op.Version <= 0 || len(op.Source) == 0 {
+			return nil, fmt.Errorf("operation %d (%s) lacks an id, a version or a source", i, op.ID)
+		}
+	}
+	w := bulkWrite{client: c, ops: ops, outcomes: make([]Outcome, len(ops))}
+	for from := 0; from < len(ops); {
+		to := w.cut(from)
+		if broken := w.send(ctx, from, to); broken != nil {
+			w.fill(to, len(ops), *broken)
+			break
+		}
+		from = to
+	}
+	return w.outcomes, nil
+}
+
+// bulkWrite is one call of Write.
+type bulkWrite struct {
+	client   *Client
+	ops      []Operation
+	outcomes []Outcome
+}
+
+func (w *bulkWrite) fill(from, to int, o Outcome) {
+	for i := from; i < to; i++ {
+		w.outcomes[i] = o
+	}
+}
+
+// cut is the end of the request that begins at from. One operation always fits.
+func (w *bulkWrite) cut(from int) (to int) {
+	size := 0
+	for to = from; to < len(w.ops) && to-from < maxBulkOperations; to++ {
+		size += w.lineBytes(w.ops[to])
+		if size > w.client.bulkBytes && to > from {
+			break
+		}
+	}
+	return to
+}
+
+// lineBytes is about what an operation takes in a request.
+func (w *bulkWrite) lineBytes(op Operation) int {
+	return len(op.Source) + len(op.ID) + len(op.Generation.Family) + len(w.client.prefix) + 160
+}
+
+// send sends the operations from from to to and sets their outcomes. Where the
+// request as a whole met something that has nothing to do with them, it returns
+// the outcome of all that is not sent yet.
+func (w *bulkWrite) send(ctx context.Context, from, to int) (broken *Outcome) {
+	a, err := w.client.perform(ctx, http.MethodPost,
+		"/_bulk?filter_path=items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by", w.body(from, to))
+	if err != nil {
+		o := Outcome{Kind: Environment, Reason: "opensearch could not be reached"}
+		w.client.log.WarnContext(ctx, "bulk request failed", "operations", to-from, "error", err)
+		w.fill(from, to, o)
+		return &o
+	}
+	f := a.failed()
+	if f == nil {
+		w.take(a, from, to)
+		return nil
+	}
+	w.client.log.WarnContext(ctx, "bulk request refused", "operations", to-from, "status", f.status, "type", f.kind)
+	switch {
+	case f.status == http.StatusRequestEntityTooLarge, f.status == http.StatusBadRequest && !aboutCluster(f.kind, f.reason):
+		// Too large, or something in it that OpenSearch cannot read at all: the
+		// halves tell which operation it is.
+		if to-from > 1 {
+			middle := from + (to-from)/2
+			if broken = w.send(ctx, from, middle); broken != nil {
+				w.fill(middle, to, *broken)
+				return broken
+			}
+			return w.send(ctx, middle, to)
+		}
+		o := Outcome{Kind: Refused, Status: f.status, Reason: "the request with this document alone was refused: " + f.kind}
+		if f.status == http.StatusRequestEntityTooLarge {
+			o.Reason = "the document's index form is larger than a request may be"
+		}
+		w.fill(from, to, o)
+		return nil
+	}
+	o := Outcome{Kind: Environment, Status: f.status, Reason: "opensearch refused the request: " + f.kind}
+	w.fill(from, to, o)
+	return &o
+}
+
+// body writes the request. Its bytes are new each time, because the transport
+// may still read them when the answer is already there.
+func (w *bulkWrite) body(from, to int) []byte {
+	size := 0
+	for _, op := range w.ops[from:to] {
+		size += w.lineBytes(op)
+	}
+	body := make([]byte, 0, size)
+	for _, op := range w.ops[from:to] {
+		body = append(body, `{"index":{"_index":"`...)
+		body = append(body, w.client.IndexName(op.Generation)...)
+		body = append(body, `","_id":`...)
+		body = value.Append(body, string(op.ID))
+		body = append(body, `,"version_type":"external_gte","version":`...)
+		body = strconv.AppendInt(body, int64(op.Version), 10)
+		body = append(body, "}}\n"...)
+		body = append(body, op.Source...)
+		body = append(body, '\n')
+	}
+	return body
+}
+
+// bulkItem is the answer about one operation.
+type bulkItem struct {
+	Index struct {
+		Status int          `json:"status"`
+		Error  *engineError `json:"error"`
+	} `json:"index"`
+}
+
+// take reads the items of an answer. What it does not tell, because it is cut
+// short or garbled, stays unknown.
+func (w *bulkWrite) take(a answer, from, to int) {
+	w.fill(from, to, Outcome{Kind: Environment, Status: a.status, Reason: "the answer of opensearch did not tell"})
+	items := json.NewDecoder(bytes.NewReader(a.body))
+	for _, want := range []json.Token{json.Delim('{'), "items", json.Delim('[')} {
+		if token, err := items.Token(); err != nil || token != want {
+			return
+		}
+	}
+	for i := from; i < to && items.More(); i++ {
+		var item bulkItem
+		if err := items.Decode(&item); err != nil {
+			return
+		}
+		w.outcomes[i] = outcomeOf(item)
+	}
+}

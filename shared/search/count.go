@@ -1,0 +1,53 @@
+package search
+
+import "context"
+
+// count counts the documents that match. Where the index is not sure about all
+// that may match, the others are looked at, as long as they are within the
+// budget.
+func (s *search) count(ctx context.Context, result *Result) error {
+	body := object{"query": s.may().dsl(), "size": 0, "track_total_hits": true}
+	if s.reading.sure.constant == undecided {
+		body["aggs"] = object{sureName: object{"filter": s.reading.sure.dsl()}}
+	}
+	answers, err := s.client.searches(ctx, s.aliases, body)
+	if err != nil {
+		return err
+	}
+	total, sure := answers[0].Hits.Total.Value, 0
+	switch s.reading.sure.constant {
+	case always:
+		sure = total
+	case undecided:
+		sure = answers[0].Aggregations[sureName].Count
+	}
+	doubtful := total - sure
+	if doubtful > MaxExamined {
+		return tooCostly("the count", doubtful)
+	}
+	result.Count, result.CountExact = sure, true
+	if doubtful == 0 {
+		return nil
+	}
+	hits := s.stream(allOf(s.may(), not(s.reading.sure)), orderOf(nil), nil, firstChunk)
+	for looked := 0; ; looked++ {
+		h, _, err := hits.next(ctx, mostChunk)
+		if err != nil {
+			return err
+		}
+		if h == nil {
+			return nil
+		}
+		if looked == MaxExamined {
+			return tooCostly("the count", looked+1)
+		}
+		_, matches, _, err := s.decide(h)
+		if err != nil {
+			return err
+		}
+		result.Examined++
+		if matches {
+			result.Count++
+		}
+	}
+}

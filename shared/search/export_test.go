@@ -1,0 +1,52 @@
+package search
+
+import (
+	"context"
+
+	"holdfast/shared/filter"
+)
+
+// ForbidAutoCreation is what Ensure does before it creates the first index.
+func ForbidAutoCreation(ctx context.Context, c *Client) error { return c.forbidAutoCreation(ctx) }
+
+// Readings are a filter's two queries and the count of their clauses.
+var (
+	Compile   = compile
+	PlainName = plainName
+	OrderKey  = orderKey
+)
+
+// MayAndSure are the ids that either reading of each filter finds, at most a
+// thousand.
+func MayAndSure(ctx context.Context, c *Client, r Request, filters []filter.Expr) (may, sure []map[string]bool, err error) {
+	var bodies []object
+	var aliases []string
+	for _, e := range filters {
+		r.Filter = e
+		s := newSearch(c, r)
+		aliases = s.aliases
+		for _, q := range []query{s.reading.may, s.reading.sure} {
+			bodies = append(bodies, object{"query": allOf(s.scope, q).dsl(), "size": 1000, "_source": false, "sort": []string{fieldID}})
+		}
+	}
+	answers, err := c.searches(ctx, aliases, bodies...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, a := range answers {
+		found := map[string]bool{}
+		for _, h := range a.Hits.Hits {
+			p, _ := sortValues(h.Sort)
+			found[p[0].(string)] = true
+		}
+		if i%2 == 0 {
+			may = append(may, found)
+		} else {
+			sure = append(sure, found)
+		}
+	}
+	return may, sure, nil
+}
+
+// AppendName is the field name of a member name.
+func AppendName(name string) string { return string(appendName(nil, name)) }

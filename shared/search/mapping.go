@@ -1,0 +1,145 @@
+package search
+
+import (
+	"encoding/json"
+	"strings"
+
+	"holdfast/shared/collection"
+)
+
+// Limits of an index.
+const (
+	maxFields       = 10000 // all fields and objects of the mapping; beyond it new paths go unindexed
+	maxNestedFields = 100
+	maxDepth        = 64 // above maxLevels, so that depth is never what an index refuses
+	refreshInterval = "1s"
+)
+
+type object = map[string]any
+
+// indexBody is the request that creates the generation's index. A generation
+// that is read also gets the family's alias, whose filter hides the markers of
+// deleted documents, in the same step.
+func indexBody(g collection.Generation, prefix string, replicas int) object {
+	body := object{
+		"settings": object{
+			"index.number_of_shards":             1,
+			"index.number_of_replicas":           replicas,
+			"index.refresh_interval":             refreshInterval,
+			"index.codec":                        "best_compression",
+			"index.mapping.coerce":               false,
+			"index.mapping.ignore_malformed":     false,
+			"index.mapping.total_fields.limit":   maxFields,
+			"index.mapping.nested_fields.limit":  maxNestedFields,
+			"index.mapping.nested_objects.limit": 2 * maxElements,
+			"index.mapping.depth.limit":          maxDepth,
+		},
+		"mappings": object{
+			"dynamic":           "strict",
+			"date_detection":    false,
+			"numeric_detection": false,
+			"dynamic_templates": leafTemplates(),
+			"_meta":             object{metaKey: g},
+			"properties":        systemFields(g),
+		},
+	}
+	if g.State == collection.Active {
+		body["aliases"] = object{g.Family.Alias(prefix): aliasFilter()}
+	}
+	return body
+}
+
+// metaKey is where an index keeps the generation that it was made for.
+const metaKey = "holdfast"
+
+func aliasFilter() object {
+	return object{"filter": object{"bool": object{"must_not": object{"term": object{fieldDeleted: true}}}}}
+}
+
+// leafTemplates map a leaf by its name, whatever its first value looks like.
+func leafTemplates() []object {
+	template := func(leaf string, mapping object) object {
+		return object{leaf[1:]: object{"match": leaf, "path_match": fieldTree + ".*", "mapping": mapping}}
+	}
+	return []object{
+		template(leafString, object{"type": "keyword"}),
+		template(leafNumber, object{"type": "double", "coerce": false}),
+		template(leafDecimal, object{"type": "keyword"}),
+		template(leafBool, object{"type": "boolean"}),
+		template(leafDate, object{"type": "date", "format": "epoch_millis"}),
+		template(leafText, object{"type": "text"}),
+		// Sorted and grouped by, never searched: doc values are enough.
+		template(leafKey, object{"type": "keyword", "index": false}),
+	}
+}
+
+// systemFields are the only fields at the top level.
+func systemFields(g collection.Generation) object {
+	keyword := object{"type": "keyword"}
+	whole := object{"type": "long", "coerce": false}
+	return object{
+		fieldID:         keyword,
+		fieldCollection: keyword,
+		fieldRoot:       keyword,
+		fieldVersion:    whole,
+		fieldCreatedAt:  whole,
+		fieldUpdatedAt:  whole,
+		fieldExpiresAt:  whole,
+		fieldDeleted:    object{"type": "boolean"},
+		fieldShape:      keyword,
+		fieldPartial:    keyword,
+		fieldSum:        keyword,
+		// In _source only: no terms, so no limit on its length.
+		fieldRaw:  object{"type": "keyword", "index": false, "doc_values": false},
+		fieldTree: treeMapping(g),
+	}
+}
+
+// treeMapping is dynamic, with the declared nested paths in place.
+func treeMapping(g collection.Generation) object {
+	tree := object{"type": "object", "dynamic": true}
+	for path := range declaredPaths(g.Nested) {
+		at := tree
+		for name := range strings.SplitSeq(path, ".") {
+			properties, ok := at["properties"].(object)
+			if !ok {
+				properties = object{}
+				at["properties"] = properties
+			}
+			child, ok := properties[name].(object)
+			if !ok {
+				child = object{}
+				properties[name] = child
+			}
+			at = child
+		}
+		at["type"] = "nested"
+		at["include_in_root"] = true
+	}
+	return tree
+}
+
+// mappedLeaves adds the full names of the leaves in a mapping's properties.
+func mappedLeaves(known Fields, path string, properties map[string]mappedField) {
+	for name, field := range properties {
+		full := path + name
+		if len(field.Properties) == 0 && field.Type != "" && field.Type != "nested" {
+			known[full] = true
+			continue
+		}
+		mappedLeaves(known, full+".", field.Properties)
+	}
+}
+
+type mappedField struct {
+	Type       string                 `json:"type"`
+	Properties map[string]mappedField `json:"properties"`
+}
+
+// mappingAnswer is what OpenSearch says about one index's mapping.
+type mappingAnswer map[string]struct {
+	Mappings struct {
+		Meta       map[string]json.RawMessage `json:"_meta"`
+		Properties map[string]mappedField     `json:"properties"`
+	} `json:"mappings"`
+}

@@ -1,0 +1,146 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"holdfast/shared/doc"
+	"holdfast/shared/value"
+)
+
+// retryAfter is what callers are told when the index cannot answer, in seconds.
+const retryAfter = 5
+
+// unavailable tells the caller that the index does not answer, and keeps why
+// for the logs.
+func unavailable(cause error) error {
+	return doc.Errorf(doc.IndexUnavailable, "the index cannot answer at the moment; documents can be loaded by id all the same").
+		With("retryAfter", retryAfter).Because(cause)
+}
+
+// found is the answer to one search.
+type found struct {
+	Status int             `json:"status"`
+	Error  json.RawMessage `json:"error"`
+	Hits   struct {
+		Total struct {
+			Value int `json:"value"`
+		} `json:"total"`
+		Hits []hit `json:"hits"`
+	} `json:"hits"`
+	Aggregations map[string]struct {
+		Count int `json:"doc_count"`
+	} `json:"aggregations"`
+}
+
+// hit is one document of an answer.
+type hit struct {
+	Source struct {
+		ID        doc.ID      `json:"$id"`
+		Version   doc.Version `json:"$version"`
+		CreatedAt *int64      `json:"$createdAt"`
+		UpdatedAt *int64      `json:"$updatedAt"`
+		ExpiresAt *int64      `json:"$expiresAt"`
+		Raw       string      `json:"$raw"`
+	} `json:"_source"`
+	Sort    []json.RawMessage `json:"sort"`
+	Matched []string          `json:"matched_queries"`
+}
+
+// hitFields are the parts of an index document that a hit is made of.
+var hitFields = []string{fieldID, fieldVersion, fieldCreatedAt, fieldUpdatedAt, fieldExpiresAt, fieldRaw}
+
+// foundPath keeps everything else out of the answers.
+const foundPath = "responses.status,responses.error.type,responses.error.reason,responses.error.root_cause," +
+	"responses.hits.total.value,responses.hits.hits._source,responses.hits.hits.sort,responses.hits.hits.matched_queries," +
+	"responses.aggregations.*.doc_count"
+
+// document decodes what the hit's text and envelope say.
+func (h *hit) document() (doc.Document, error) {
+	data, err := value.DecodeDocument([]byte(h.Source.Raw))
+	if err != nil {
+		return doc.Document{}, fmt.Errorf("read the text of document %s in the index: %w", h.Source.ID, err)
+	}
+	return doc.Document{
+		ID: h.Source.ID, Version: h.Source.Version, Data: data,
+		CreatedAt: moment(h.Source.CreatedAt), UpdatedAt: moment(h.Source.UpdatedAt), ExpiresAt: moment(h.Source.ExpiresAt),
+	}, nil
+}
+
+func moment(micros *int64) time.Time {
+	if micros == nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(*micros).UTC()
+}
+
+// searches runs searches over the aliases in one request. Aliases that do not
+// exist yet have no documents; a shard that fails, fails the search, because
+// half an answer looks like a whole one.
+func (c *Client) searches(ctx context.Context, aliases []string, bodies ...object) ([]found, error) {
+	header, err := json.Marshal(object{
+		"index": aliases, "ignore_unavailable": true, "allow_no_indices": true, "allow_partial_search_results": false,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write a search: %w", err)
+	}
+	var request bytes.Buffer
+	for _, body := range bodies {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("write a search: %w", err)
+		}
+		request.Write(header)
+		request.WriteByte('\n')
+		request.Write(text)
+		request.WriteByte('\n')
+	}
+	a, err := c.read(ctx, http.MethodPost, "/_msearch?filter_path="+foundPath, request.Bytes())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if f := a.failed(); f != nil {
+		return nil, searchFailure(f)
+	}
+	var told struct {
+		Responses []found `json:"responses"`
+	}
+	if err := json.Unmarshal(a.body, &told); err != nil {
+		return nil, unavailable(fmt.Errorf("read the answer of opensearch: %w", err))
+	}
+	if len(told.Responses) != len(bodies) {
+		return nil, unavailable(fmt.Errorf("opensearch answered %d of %d searches", len(told.Responses), len(bodies)))
+	}
+	for _, r := range told.Responses {
+		if r.Status/100 == 2 {
+			continue
+		}
+		f := &failure{status: r.Status}
+		var e engineError
+		if json.Unmarshal(r.Error, &e) == nil {
+			f.kind, f.reason = e.deepest()
+		}
+		return nil, searchFailure(f)
+	}
+	return told.Responses, nil
+}
+
+// searchFailure tells a query that is too much for OpenSearch from an
+// OpenSearch that does not work. Any other refusal is this package's fault.
+func searchFailure(f *failure) error {
+	switch {
+	case strings.Contains(f.kind, "too_many") || strings.Contains(f.reason, "too_many") ||
+		strings.Contains(f.reason, "maxClauseCount") || strings.Contains(f.reason, "nested depth"):
+		return doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
+			With("limit", maxQueryClauses).Because(f)
+	case f.status == http.StatusBadRequest:
+		return errors.Join(errors.New("opensearch does not take a compiled query"), f)
+	}
+	return unavailable(f)
+}

@@ -1,0 +1,182 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"holdfast/shared/collection"
+	"holdfast/shared/doc"
+	"holdfast/shared/filter"
+)
+
+// MaxExamined is how many documents one search looks at, because the index
+// cannot decide about them, before its page ends early; and how many a count
+// looks at before it is refused.
+const MaxExamined = 10000
+
+// DefaultMaxBytes ends a page unless the request says otherwise: 5 MB, since a
+// function's answer may have 6.
+const DefaultMaxBytes = 5_000_000
+
+// envelopeBytes is about what an answer adds to a document's text and twice its
+// id.
+const envelopeBytes = 160
+
+// Source is one collection to search, with the family its documents are in.
+type Source struct {
+	Collection doc.Collection
+	Family     collection.Family
+}
+
+// Request is a search.
+type Request struct {
+	From     []Source
+	Filter   filter.Expr // nil: everything
+	Sort     []SortKey   // ended by the id; empty: by id
+	Limit    int         // most documents of the page; 0 is allowed
+	After    string      // the Next of the page before, or ""
+	Count    bool        // count all documents that match, whatever the page
+	MaxBytes int         // of the page's documents as JSON; 0: DefaultMaxBytes. One document always fits
+	Now      time.Time   // documents that have expired by now are not there; zero: the local clock's
+}
+
+// Result is a page of the answer.
+type Result struct {
+	Documents  []doc.Document
+	Next       string // the cursor of the next page; "" on the last one
+	Count      int    // with Request.Count
+	CountExact bool   // the count is of the documents, not an estimate; always so with Request.Count
+	Examined   int    // documents looked at because the index could not decide
+}
+
+// Search finds the documents that match, in order. What it answers is what
+// filter.Match says about the documents in the index, also where the index
+// holds them in part only.
+//
+// Errors are of kind IndexUnavailable (with retryAfter, in seconds),
+// InvalidCursor, CursorMismatch and QueryTooCostly (with limit).
+func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
+	s := newSearch(c, r)
+	var after position
+	if r.After != "" {
+		var err error
+		if after, err = decodeCursor(r.After, s.name, s.order); err != nil {
+			return Result{}, err
+		}
+	}
+	if len(r.From) == 0 || s.reading.may.constant == never {
+		return Result{CountExact: r.Count}, nil
+	}
+	if s.reading.may.clauses > maxQueryClauses {
+		return Result{}, doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
+			With("limit", maxQueryClauses).With("actual", s.reading.may.clauses)
+	}
+	var result Result
+	if r.Count {
+		if err := s.count(ctx, &result); err != nil {
+			return Result{}, err
+		}
+	}
+	if r.Limit > 0 {
+		if err := s.page(ctx, after, &result); err != nil {
+			return Result{}, err
+		}
+	}
+	return result, nil
+}
+
+// search is one call of Search.
+type search struct {
+	client  *Client
+	request Request
+	name    string
+	aliases []string
+	scope   query // the collections, without what has expired
+	reading reading
+	order   []orderBy
+}
+
+func newSearch(c *Client, r Request) *search {
+	if r.Filter == nil {
+		r.Filter = filter.And{}
+	}
+	if r.MaxBytes <= 0 {
+		r.MaxBytes = DefaultMaxBytes
+	}
+	if r.Now.IsZero() {
+		r.Now = time.Now()
+	}
+	s := &search{client: c, request: r, name: queryName(r), reading: compile(r.Filter), order: orderOf(r.Sort)}
+	var names []string
+	for _, from := range r.From {
+		names = append(names, string(from.Collection))
+		s.aliases = append(s.aliases, from.Family.Alias(c.prefix))
+	}
+	slices.Sort(names)
+	slices.Sort(s.aliases)
+	s.aliases = slices.Compact(s.aliases)
+	s.scope = allOf(
+		terms(fieldCollection, slices.Compact(names)),
+		not(rangeOf(fieldExpiresAt, "lte", r.Now.UnixMicro())),
+	)
+	return s
+}
+
+// sureName marks the hits about which the index is sure.
+const sureName = "sure"
+
+// body is a search for documents in an order. Hits of the sure query carry its
+// name.
+func (s *search) body(q query, order []orderBy, after position, size int) object {
+	body := object{
+		"query":            s.named(q),
+		"sort":             sortDSL(order),
+		"size":             size,
+		"track_total_hits": false,
+		"_source":          hitFields,
+	}
+	if after != nil {
+		body["search_after"] = after
+	}
+	return body
+}
+
+func (s *search) named(q query) object {
+	if s.reading.sure.constant != undecided {
+		return object{"bool": object{"filter": []object{q.dsl()}}}
+	}
+	sure := object{"bool": object{"filter": []object{s.reading.sure.dsl()}, "_name": sureName}}
+	return object{"bool": object{"filter": []object{q.dsl()}, "should": []object{sure}, "minimum_should_match": 0}}
+}
+
+// surely reports whether the index alone decided for the hit.
+func (s *search) surely(h *hit) bool {
+	switch s.reading.sure.constant {
+	case always:
+		return true
+	case never:
+		return false
+	}
+	return slices.Contains(h.Matched, sureName)
+}
+
+// decide decodes a hit and tells whether it matches; looked says that the
+// document had to be looked at.
+func (s *search) decide(h *hit) (d doc.Document, matches, looked bool, err error) {
+	if d, err = h.document(); err != nil {
+		return d, false, false, err
+	}
+	if s.surely(h) {
+		return d, true, false, nil
+	}
+	return d, filter.Match(s.request.Filter, &d), true, nil
+}
+
+// may are the documents in scope that may match.
+func (s *search) may() query { return allOf(s.scope, s.reading.may) }
+
+func tooCostly(what string, actual int) error {
+	return doc.Errorf(doc.QueryTooCostly, "%s would have to look at more documents than one query may", what).
+		With("limit", MaxExamined).With("actual", actual)
+}

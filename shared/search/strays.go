@@ -1,0 +1,72 @@
+package search
+
+import (
+	"context"
+	"slices"
+)
+
+// strays are the documents of a page whose place the index does not know, in
+// the order of their content.
+type strays struct {
+	entries []stray
+	bytes   int
+	dropped bool // there are more, all behind the entries and beyond the page
+}
+
+type stray struct {
+	at  position
+	hit hit
+}
+
+func (s *strays) first() *stray {
+	if len(s.entries) == 0 {
+		return nil
+	}
+	return &s.entries[0]
+}
+
+func (s *strays) shift() { s.entries = s.entries[1:] }
+
+// strays looks at every document of the query and keeps those that match and
+// come first after the position, as many as a page can take.
+func (s *search) strays(ctx context.Context, q query, after position, result *Result) (*strays, error) {
+	kept := &strays{}
+	byID := orderOf(nil)
+	hits := s.stream(q, byID, nil, firstChunk)
+	for {
+		h, _, err := hits.next(ctx, mostChunk)
+		if err != nil || h == nil {
+			return kept, err
+		}
+		if result.Examined++; result.Examined > 2*MaxExamined {
+			return nil, tooCostly("the sort", result.Examined)
+		}
+		d, matches, _, err := s.decide(h)
+		if err != nil {
+			return nil, err
+		}
+		at := positionOf(d, s.order)
+		if !matches || after != nil && at.compare(after, s.order) <= 0 {
+			continue
+		}
+		kept.insert(s, stray{at: at, hit: *h})
+	}
+}
+
+// insert keeps the entries in order and lets go of those that cannot be on the
+// page, because the ones before them fill it.
+func (s *strays) insert(of *search, e stray) {
+	i, _ := slices.BinarySearchFunc(s.entries, e.at, func(x stray, at position) int { return x.at.compare(at, of.order) })
+	s.entries = slices.Insert(s.entries, i, e)
+	s.bytes += of.bytesOf(&e.hit)
+	for n := len(s.entries); n > 2; n = len(s.entries) {
+		size := of.bytesOf(&s.entries[n-1].hit)
+		if n <= of.request.Limit+1 && s.bytes-size <= of.request.MaxBytes {
+			return
+		}
+		s.entries[n-1] = stray{}
+		s.entries = s.entries[:n-1]
+		s.bytes -= size
+		s.dropped = true
+	}
+}

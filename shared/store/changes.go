@@ -1,0 +1,237 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/shared/doc"
+)
+
+// ChangesQuery asks for a page of the change feed.
+type ChangesQuery struct {
+	Collection doc.Collection // "" for all
+	After      string         // the Next of a page before; "" for the beginning
+	Limit      int            // most changes of the page; 0: 100
+}
+
+// ChangesPage is a page of the change feed, in the order of versions and, where
+// they are equal, of ids. An id appears at its newest version only.
+//
+// A page may hold fewer changes than asked for, even none, although more follow:
+// the work of a call is bounded. Next is always there, also at the end of the
+// feed, to go on from later.
+type ChangesPage struct {
+	Changes []doc.Change
+	Next    string
+	// SafeThrough is the moment up to which the feed is complete. Changes later
+	// than it may still gain predecessors, because writers' clocks differ and
+	// the feed is eventually consistent.
+	SafeThrough time.Time
+}
+
+const (
+	defaultChangesLimit = 100
+	// maxFeedRounds bounds how often a call goes back to the buckets that are
+	// behind, once it can answer something.
+	maxFeedRounds = 6
+	// maxFeedPage is the most entries asked for from one bucket at once.
+	maxFeedPage = 1000
+)
+
+// Changes reads a page of the change feed. It is eventually consistent.
+// The error is of kind InvalidCursor, Throttled or Unavailable.
+func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error) {
+	if q.Limit <= 0 {
+		q.Limit = defaultChangesLimit
+	}
+	from, err := parseFeedPosition(q.After)
+	if err != nil {
+		return ChangesPage{}, err
+	}
+	page := ChangesPage{SafeThrough: s.clock.Now().Add(-s.feedMargin)}
+	// Read each time: another process may have raised it since.
+	n, err := s.state.recordedBuckets(ctx)
+	if err != nil {
+		return ChangesPage{}, err
+	}
+	buckets := make([]*feedBucket, n)
+	for i := range buckets {
+		buckets[i] = &feedBucket{number: i}
+	}
+	feed := feed{store: s, query: q, from: from, buckets: buckets}
+	changes, next, err := feed.read(ctx)
+	if err != nil {
+		return ChangesPage{}, err
+	}
+	if safe := (feedPosition{version: doc.VersionAt(page.SafeThrough)}); q.Collection != "" && feed.finished() && next.before(safe.version, safe.id) {
+		// Nothing of the collection can appear before this any more, so the
+		// next poll need not look at other collections' changes again.
+		next = safe
+	}
+	page.Changes, page.Next = changes, next.String()
+	return page, nil
+}
+
+// feed is the merging of the buckets for one page.
+type feed struct {
+	store   *Store
+	query   ChangesQuery
+	from    feedPosition
+	buckets []*feedBucket
+}
+
+// feedBucket is what was read of one partition of the feed.
+type feedBucket struct {
+	number  int
+	entries []doc.Change
+	next    map[string]types.AttributeValue // where to go on
+	horizon doc.Version                     // all entries of lower versions were read
+	done    bool                            // and all others too
+}
+
+func (f *feed) finished() bool {
+	return !slices.ContainsFunc(f.buckets, func(b *feedBucket) bool { return !b.done })
+}
+
+// horizon is the version below which every bucket was read to the end.
+func (f *feed) horizon() doc.Version {
+	h := maxVersion + 1
+	for _, b := range f.buckets {
+		if !b.done {
+			h = min(h, b.horizon)
+		}
+	}
+	return h
+}
+
+// read gives the page's changes and the position behind them.
+func (f *feed) read(ctx context.Context) ([]doc.Change, feedPosition, error) {
+	for round := 0; ; round++ {
+		h := f.horizon()
+		if f.finished() || f.count(h) >= f.query.Limit {
+			break
+		}
+		if round >= maxFeedRounds && (f.count(h) > 0 || h > f.from.version) {
+			break // the next call goes on from here
+		}
+		work, ctx := errgroup.WithContext(ctx)
+		for _, b := range f.buckets {
+			if !b.done && b.horizon == h {
+				work.Go(func() error { return f.fetch(ctx, b) })
+			}
+		}
+		if err := work.Wait(); err != nil {
+			return nil, feedPosition{}, err
+		}
+	}
+	return f.merge()
+}
+
+// count is how many entries can be told: those below the horizon. Above it an
+// entry of another bucket may come first.
+func (f *feed) count(h doc.Version) int {
+	n := 0
+	for _, b := range f.buckets {
+		for _, e := range b.entries {
+			if e.Version < h {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (f *feed) merge() ([]doc.Change, feedPosition, error) {
+	h := f.horizon()
+	newest := map[doc.ID]doc.Change{}
+	for _, b := range f.buckets {
+		for _, e := range b.entries {
+			// A document that changed between two pages of its bucket is in both.
+			if e.Version > newest[e.ID].Version {
+				newest[e.ID] = e
+			}
+		}
+	}
+	changes := make([]doc.Change, 0, len(newest))
+	for _, e := range newest {
+		if e.Version < h {
+			changes = append(changes, e)
+		}
+	}
+	slices.SortFunc(changes, func(a, b doc.Change) int {
+		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
+	})
+	switch {
+	case len(changes) > f.query.Limit:
+		changes = changes[:f.query.Limit]
+	case !f.finished() && f.from.before(h, ""):
+		return changes, feedPosition{version: h}, nil
+	}
+	if len(changes) == 0 {
+		return changes, f.from, nil
+	}
+	last := changes[len(changes)-1]
+	return changes, feedPosition{version: last.Version, id: last.ID}, nil
+}
+
+// fetch reads the next page of one bucket.
+func (f *feed) fetch(ctx context.Context, b *feedBucket) error {
+	in := changesRequest(f.store.documents, b.number, f.query.Collection, f.from.version)
+	in.ExclusiveStartKey = b.next
+	// A little more than a fair share, since the buckets are not equally full.
+	share := f.query.Limit/len(f.buckets)*3/2 + 10
+	if f.query.Collection != "" {
+		share = maxFeedPage // others are counted by the engine too
+	}
+	in.Limit = aws.Int32(int32(min(share, maxFeedPage)))
+	out, err := again(ctx, &f.store.engine, "reading the change feed", func(ctx context.Context) (*dynamodb.QueryOutput, error) {
+		return f.store.engine.client.Query(ctx, in, f.store.engine.options)
+	})
+	if err != nil {
+		return err
+	}
+	for _, item := range out.Items {
+		id, err := itemID(item)
+		if err != nil {
+			continue // another tool's item under a key that is no id
+		}
+		st := standingOf(item)
+		if !f.from.before(st.version, id) {
+			continue
+		}
+		b.entries = append(b.entries, doc.Change{ID: id, Version: st.version, Collection: id.Collection(), Deleted: st.deleted})
+	}
+	b.next = out.LastEvaluatedKey
+	if len(b.next) == 0 {
+		b.done = true
+		return nil
+	}
+	// Entries of one version have no order that is known, so the version of the
+	// last may have more to come.
+	b.horizon = min(doc.Version(integer(b.next[attrVersion])), maxVersion)
+	return nil
+}
+
+// changesRequest asks for a bucket's entries from a version on.
+func changesRequest(table string, bucket int, c doc.Collection, from doc.Version) *dynamodb.QueryInput {
+	x := newExpression()
+	key := x.name(attrBucket) + " = " + x.value("bucket", num(bucket)) +
+		" AND " + x.name(attrVersion) + " >= " + x.value("from", num(from))
+	in := &dynamodb.QueryInput{
+		TableName:              aws.String(table),
+		IndexName:              aws.String(changesIndex),
+		KeyConditionExpression: aws.String(key),
+	}
+	if c != "" {
+		in.FilterExpression = aws.String(x.name(attrCollection) + " = " + x.value("collection", str(string(c))))
+	}
+	in.ExpressionAttributeNames, in.ExpressionAttributeValues = x.names, x.values
+	return in
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+
+	"holdfast/shared/doc"
+)
+
+// Register records that a collection has documents. It is called before the
+// first document is written, so that whoever goes through all collections
+// misses none; what this process has registered is remembered.
+func (s *State) Register(ctx context.Context, c doc.Collection) error {
+	s.mu.Lock()
+	known := s.registered[c]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	const doing = "registering a collection"
+	// Nearly always it is there already, and a read costs a tenth of a write.
+	item, err := s.get(ctx, doing, kindCollection, string(c), false)
+	if err != nil {
+		return err
+	}
+	if len(item) == 0 {
+		x := newExpression()
+		x.assignOnce(attrSince, num(s.clock.Now().UnixMicro()))
+		if _, _, _, err := s.update(ctx, doing, kindCollection, string(c), x); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.registered == nil || len(s.registered) >= maxRemembered {
+		s.registered = map[doc.Collection]bool{}
+	}
+	s.registered[c] = true
+	return nil
+}
+
+// Collections are all collections that have or had documents, in the order of
+// their names.
+func (s *State) Collections(ctx context.Context) ([]doc.Collection, error) {
+	items, err := s.list(ctx, "listing the collections", kindCollection)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]doc.Collection, 0, len(items))
+	for _, item := range items {
+		name, _ := text(item[attrSK])
+		names = append(names, doc.Collection(name))
+	}
+	return names, nil
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"holdfast/shared/collection"
+	"holdfast/shared/doc"
+)
+
+// DefinitionLife is how long a definition may be used after it was read. Who
+// changes what depends on definitions waits at least as long.
+const DefinitionLife = 30 * time.Second
+
+// Definition is what was declared of a collection. It may be up to
+// DefinitionLife old. A collection that nobody declared anything about has a
+// definition with its name only.
+func (s *State) Definition(ctx context.Context, c doc.Collection) (collection.Definition, error) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	cached, ok := s.definitions[c]
+	s.mu.Unlock()
+	// An age below zero is that of a clock that was set back.
+	if age := now.Sub(cached.at); ok && age >= 0 && age < DefinitionLife {
+		return cached.definition, nil
+	}
+	item, err := s.get(ctx, "reading a definition", kindDefinition, string(c), true)
+	if err != nil {
+		return collection.Definition{}, err
+	}
+	d := collection.Definition{Name: c}
+	if len(item) > 0 {
+		if err := decodeBody(item, &d); err != nil {
+			return collection.Definition{}, fmt.Errorf("reading the definition of a collection: %w", err)
+		}
+	}
+	s.remember(d, now)
+	return d, nil
+}
+
+func (s *State) remember(d collection.Definition, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.definitions == nil || len(s.definitions) >= maxRemembered {
+		s.definitions = map[doc.Collection]cachedDefinition{}
+	}
+	s.definitions[d.Name] = cachedDefinition{definition: d, at: at}
+}
+
+// PutDefinition replaces a collection's definition if its revision still is the
+// expected one (0: there is none), and returns it with its new revision. The
+// error is of kind VersionConflict when somebody else was faster.
+func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expectedRevision int64) (collection.Definition, error) {
+	d.Revision = expectedRevision + 1
+	body, err := json.Marshal(d)
+	if err != nil {
+		return collection.Definition{}, fmt.Errorf("writing a definition: %w", err)
+	}
+	item := stateKey(kindDefinition, string(d.Name))
+	item[attrBody], item[attrRevision] = str(string(body)), num(d.Revision)
+	x := newExpression()
+	if expectedRevision == 0 {
+		x.require("attribute_not_exists(" + x.name(attrPK) + ")")
+	} else {
+		x.require(x.name(attrRevision) + " = " + x.value("expected", num(expectedRevision)))
+	}
+	ok, err := s.replace(ctx, "writing a definition", item, x)
+	if err != nil {
+		return collection.Definition{}, err
+	}
+	if !ok {
+		return collection.Definition{}, doc.Errorf(doc.VersionConflict, "the definition has another revision").With("expected", expectedRevision)
+	}
+	s.remember(d, s.clock.Now())
+	return d, nil
+}
