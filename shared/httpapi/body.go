@@ -47,29 +47,19 @@ func onlyMembers(object map[string]any, malformed doc.Kind, pointer string, memb
 	return at(doc.Errorf(malformed, "unknown member; known are %s", strings.Join(members, ", ")), pointer+value.Pointer(name))
 }
 
-// shallow says of a body that is nested beyond envelopeDepth what its own kind
-// of refusal is: the limit of documents is another one.
+// shallow says of a body that is nested too deeply what its own kind of refusal
+// is. Only a document, the member data of an envelope, has a limit to name, and
+// it counts from the document.
 func shallow(err error, malformed doc.Kind) error {
 	var e *doc.Error
 	if !errors.As(err, &e) || e.Kind != doc.DocumentTooDeep {
 		return err
 	}
 	pointer, _ := e.Members["pointer"].(string)
-	if pointer == "/data" || strings.HasPrefix(pointer, "/data/") {
-		return e.With("limit", value.MaxDepth)
+	actual, _ := e.Members["actual"].(int)
+	if strings.HasPrefix(pointer, "/data/") {
+		return doc.Errorf(doc.DocumentTooDeep, "containers are nested %d deep; at most %d levels are kept", actual-1, value.MaxDepth).
+			With("pointer", pointer).With("limit", value.MaxDepth).With("actual", actual-1)
 	}
 	return at(doc.Errorf(malformed, "the body is nested too deeply"), pointer)
-}
-
-// document is a member of an envelope that holds a document. Depth counts from
-// the document.
-func document(v any, pointer string) (map[string]any, error) {
-	data, ok := v.(map[string]any)
-	if !ok {
-		return nil, at(doc.Errorf(doc.NotAnObject, "a document is a JSON object"), pointer)
-	}
-	if err := value.CheckDepth(data, pointer); err != nil {
-		return nil, err
-	}
-	return data, nil
 }

@@ -3,11 +3,14 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"holdfast/shared/doc"
 	"holdfast/shared/value"
@@ -100,11 +103,11 @@ func (b *bulk) run(ctx context.Context, body []byte) *Response {
 			b.begin(ctx, number, text)
 		}
 		for len(b.window) >= bulkWindow {
-			b.answerOldest()
+			b.answerOldest(ctx)
 		}
 	}
 	for len(b.window) > 0 {
-		b.answerOldest()
+		b.answerOldest(ctx)
 	}
 	b.out = append(b.out, `{"token":`...)
 	b.out = appendText(b.out, b.token(b.tokens))
@@ -160,8 +163,10 @@ func (b *bulk) begin(ctx context.Context, number int, text []byte) {
 
 // read makes a write of a line.
 func (b *bulk) read(line *bulkLine, text []byte) (doc.ID, func(context.Context) (doc.Written, error), error) {
-	v, err := value.Decode(text, envelopeDepth)
+	// The line itself is one level around its document.
+	v, err := value.Decode(text, value.MaxDepth+1)
 	if err != nil {
+		line.id = idOf(text, err)
 		return "", nil, shallow(err, doc.InvalidRequest)
 	}
 	object, ok := v.(map[string]any)
@@ -196,17 +201,32 @@ func (b *bulk) read(line *bulkLine, text []byte) (doc.ID, func(context.Context) 
 	case !hasData:
 		return "", nil, at(doc.Errorf(doc.InvalidRequest, "a line has data, or delete: true"), "/data")
 	}
-	tree, err := document(data, "/data")
-	if err != nil {
-		return "", nil, err
+	tree, ok := data.(map[string]any)
+	if !ok {
+		return "", nil, at(doc.Errorf(doc.NotAnObject, "a document is a JSON object"), "/data")
 	}
 	return id, func(ctx context.Context) (doc.Written, error) {
 		return b.store.Put(ctx, id, tree, doc.Condition{})
 	}, nil
 }
 
+// idOf is the id of a line that was refused for something else in it, so that
+// the answer can name it; "" where the line is no JSON or the id is at fault.
+func idOf(text []byte, refusal error) string {
+	var e *doc.Error
+	if errors.As(refusal, &e) && e.Members["pointer"] == "/id" || !utf8.Valid(text) {
+		return ""
+	}
+	var members map[string]json.RawMessage
+	var id string
+	if json.Unmarshal(text, &members) != nil || json.Unmarshal(members["id"], &id) != nil || len(id) > doc.MaxIDBytes {
+		return ""
+	}
+	return id
+}
+
 // answerOldest waits for the oldest line and writes its answer.
-func (b *bulk) answerOldest() {
+func (b *bulk) answerOldest(ctx context.Context) {
 	line := b.window[0]
 	b.window = b.window[1:]
 	<-line.done
@@ -224,7 +244,7 @@ func (b *bulk) answerOldest() {
 	}
 	if line.err != nil {
 		b.out = append(b.out, `,"error":`...)
-		b.out = b.problem(line.err).append(b.out)
+		b.out = b.problem(ctx, line.err).append(b.out)
 	} else {
 		b.out = append(b.out, `,"version":`...)
 		b.out = appendVersion(b.out, line.result.Version)
@@ -257,10 +277,10 @@ func tokenBytes(line *bulkLine) int {
 
 // problem makes the problem of a line. Its cause is logged where a request that
 // failed so would have been.
-func (b *bulk) problem(err error) problem {
+func (b *bulk) problem(ctx context.Context, err error) problem {
 	p := problemOf(writeError(err), b.requestID)
 	if p.kind == doc.Internal {
-		b.log.Error("a line of a bulk request failed", "requestId", b.requestID, "error", err)
+		b.log.ErrorContext(ctx, "a line of a bulk request failed", "error", err)
 	}
 	return p
 }

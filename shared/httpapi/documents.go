@@ -122,7 +122,7 @@ func (d *documents) route(c *call) (*route, error) {
 		return d.list, nil
 	}
 	c.id = id
-	if strings.HasSuffix(id, "/") {
+	if id == "" || strings.HasSuffix(id, "/") {
 		return d.parent, nil
 	}
 	return d.item, nil
@@ -146,7 +146,9 @@ func (d *documents) get(ctx context.Context, c *call) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseHeaders(c.Header, "If-Unmodified-Since", "Range"); err != nil {
+	// If-Modified-Since is passed over, as RFC 9110 allows: its seconds are too
+	// coarse to say that a document has not changed.
+	if err := refuseHeaders(c.Header, "If-Unmodified-Since"); err != nil {
 		return nil, err
 	}
 	match, hasMatch, err := parseTags(c.Header, "If-Match")
@@ -221,7 +223,7 @@ func (d *documents) create(ctx context.Context, c *call) (*Response, error) {
 	if err := c.query.only(); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since", "Range"} {
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since", "Content-Range"} {
 		if len(c.Header.Values(name)) > 0 {
 			return nil, inParameter(doc.Errorf(doc.InvalidRequest, "a document that gets a new id takes no conditions"), name)
 		}

@@ -128,7 +128,7 @@ func TestConditions(t *testing.T) {
 		{"If-None-Match", v, malformed, malformed},
 		{"If-None-Match", `x`, malformed, malformed},
 		{"If-Unmodified-Since", `Mon, 30 Nov 2026 08:00:00 GMT`, malformed, malformed},
-		{"Range", `bytes=0-1`, malformed, malformed},
+		{"Content-Range", `bytes 0-1/2`, malformed, malformed},
 	} {
 		for _, there := range []bool{true, false} {
 			h, s := newDocuments()
@@ -242,7 +242,7 @@ func TestRefusalsOfDocuments(t *testing.T) {
 				a.expect(t, 400, "invalid-id")
 			}
 		}
-		for _, parent := range []string{"users/1/", "/", "a//b/", "$sys/"} {
+		for _, parent := range []string{"", "users/1/", "/", "a//b/", "$sys/"} {
 			send(t, h, "POST", at(parent), `{}`).expect(t, 400, "invalid-id")
 		}
 		if len(s.docs) != 0 {

@@ -148,7 +148,7 @@ type demand struct {
 // writeCondition reads the condition headers of a write. createOnly is whether
 // the method can be asked to create only (If-None-Match: *).
 func writeCondition(h http.Header, createOnly bool) (demand, error) {
-	if err := refuseHeaders(h, "If-Unmodified-Since", "Range"); err != nil {
+	if err := refuseHeaders(h, "If-Unmodified-Since", "Content-Range"); err != nil {
 		return demand{}, err
 	}
 	match, hasMatch, err := parseTags(h, "If-Match")
@@ -195,7 +195,7 @@ func (d demand) explain(err error) error {
 func refuseHeaders(h http.Header, names ...string) error {
 	for _, name := range names {
 		if len(h.Values(name)) > 0 {
-			return inParameter(doc.Errorf(doc.InvalidRequest, "%s is not supported; use entity tags", name), name)
+			return inParameter(doc.Errorf(doc.InvalidRequest, "%s is not supported; conditions are If-Match and If-None-Match", name), name)
 		}
 	}
 	return nil

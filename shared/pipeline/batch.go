@@ -222,7 +222,9 @@ func (b *batch) send(ctx context.Context, entries []*entry) (refused, missing []
 		return refused, nil
 	}
 	r := b.r
-	outcomes, err := r.x.o.Index.Write(ctx, ops)
+	limited, cancel := context.WithTimeout(ctx, writeTime)
+	outcomes, err := r.x.o.Index.Write(limited, ops)
+	cancel()
 	for _, e := range sent {
 		e.source = nil
 	}

@@ -381,9 +381,8 @@ func TestARefusedDocumentIsIndexedInPart(t *testing.T) {
 	if v := r.versions([]doc.Signal{refused, good}); v["users/2"] != refused.Version || v["users/3"] != good.Version {
 		t.Errorf("the index has %v", v)
 	}
-	found := r.call(http.MethodPost, "/"+r.prefix+"-*/_search?filter_path=hits.hits._id", `{"query":{"term":{"doc.known.$str":"y"}}}`)
 	r.call(http.MethodPost, "/"+r.prefix+"-*/_refresh", "")
-	found = r.call(http.MethodPost, "/"+r.prefix+"-*/_search?filter_path=hits.hits._id", `{"query":{"term":{"doc.known.$str":"y"}}}`)
+	found := r.call(http.MethodPost, "/"+r.prefix+"-*/_search?filter_path=hits.hits._id", `{"query":{"term":{"doc.known.$str":"y"}}}`)
 	if !strings.Contains(found, "users/2") || !strings.Contains(found, "users/3") {
 		t.Errorf("by its other field is found: %s", found)
 	}

@@ -48,6 +48,9 @@ const (
 	// DefaultMargin is kept free of an invocation's time to send back what was
 	// not done.
 	DefaultMargin = 5 * time.Second
+	// writeTime is how long one write may take. An index that does not answer
+	// must not cost the whole of an invocation's time.
+	writeTime = 30 * time.Second
 	// lagEvery is how often a process records the lag. It is an item of the
 	// state table that every process writes to.
 	lagEvery = 5 * time.Second

@@ -231,7 +231,7 @@ func TestTheRestGoesBackInTime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				report, failed := w.indexer(6000).Index(ctx, []pipeline.Message{{ID: "m", Body: packed[0].Body}})
+				report, failed := w.indexer(4000).Index(ctx, []pipeline.Message{{ID: "m", Body: packed[0].Body}})
 				checkReport(t, report)
 				if report.Applied != c.applied || report.Requeued != 100-c.applied || len(failed) > 0 {
 					t.Errorf("%+v, not acknowledged: %v", report, failed)
@@ -355,5 +355,38 @@ func (x *weighingIndex) Write(_ context.Context, ops []search.Operation) ([]sear
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	x.live = max(x.live, m.HeapAlloc)
+	return outcomes, nil
+}
+
+// An index that never answers costs one write of bounded time, also where the
+// invocation has no end.
+func TestAnIndexThatNeverAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.table["users/1"] = doc.Document{ID: "users/1", Version: 10, Data: map[string]any{}}
+		x := pipeline.NewIndexer(pipeline.IndexerOptions{
+			Table: w, Index: silentIndex{w}, Ledger: w, Queue: w, Generations: pipeline.NewGenerations(w, w, nil),
+		})
+		packed, err := pipeline.Pack([]doc.Signal{{ID: "users/1", Version: 10}}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		report, failed := x.Index(t.Context(), []pipeline.Message{{ID: "m", Body: packed[0].Body}})
+		if report.Requeued != 1 || len(failed) > 0 || time.Since(began) > time.Minute {
+			t.Errorf("%+v after %s", report, time.Since(began))
+		}
+	})
+}
+
+// silentIndex does not answer before the context's end.
+type silentIndex struct{ *world }
+
+func (silentIndex) Write(ctx context.Context, ops []search.Operation) ([]search.Outcome, error) {
+	<-ctx.Done()
+	outcomes := make([]search.Outcome, len(ops))
+	for i := range outcomes {
+		outcomes[i] = search.Outcome{Kind: search.Environment, Reason: "opensearch could not be reached"}
+	}
 	return outcomes, nil
 }

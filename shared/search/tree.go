@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -205,12 +206,15 @@ func nearestDouble(v json.Number) (double float64, exact bool) {
 	return double, err == nil && shortest == v
 }
 
-// allot gives the budget of paths out from the top of the document downwards.
+// allot gives the budget of paths out from the top of the document downwards
+// and, on one level, to small objects before large ones, so that an object that
+// is used as a table of thousands of names does not take it from its neighbours.
 func (p *projector) allot() {
 	left := maxPaths
 	level := []*node{p.root}
 	for len(level) > 0 {
 		var next []*node
+		slices.SortStableFunc(level, func(a, b *node) int { return cmp.Compare(len(a.children), len(b.children)) })
 		for _, n := range level {
 			n.indexed = true
 			for _, name := range slices.Sorted(maps.Keys(n.children)) {

@@ -66,11 +66,11 @@ func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error
 		buckets[i] = &feedBucket{number: i}
 	}
 	feed := feed{store: s, query: q, from: from, buckets: buckets}
-	changes, next, err := feed.read(ctx)
-	if err != nil {
+	if err := feed.read(ctx); err != nil {
 		return ChangesPage{}, err
 	}
-	if safe := (feedPosition{version: doc.VersionAt(page.SafeThrough)}); q.Collection != "" && feed.finished() && next.before(safe.version, safe.id) {
+	changes, next, all := feed.merge()
+	if safe := (feedPosition{version: doc.VersionAt(page.SafeThrough)}); q.Collection != "" && all && next.before(safe.version, safe.id) {
 		// Nothing of the collection can appear before this any more, so the
 		// next poll need not look at other collections' changes again.
 		next = safe
@@ -111,15 +111,15 @@ func (f *feed) horizon() doc.Version {
 	return h
 }
 
-// read gives the page's changes and the position behind them.
-func (f *feed) read(ctx context.Context) ([]doc.Change, feedPosition, error) {
+// read fetches from the buckets until the page can be told.
+func (f *feed) read(ctx context.Context) error {
 	for round := 0; ; round++ {
 		h := f.horizon()
 		if f.finished() || f.count(h) >= f.query.Limit {
-			break
+			return nil
 		}
 		if round >= maxFeedRounds && (f.count(h) > 0 || h > f.from.version) {
-			break // the next call goes on from here
+			return nil // the next call goes on from here
 		}
 		work, ctx := errgroup.WithContext(ctx)
 		for _, b := range f.buckets {
@@ -128,10 +128,9 @@ func (f *feed) read(ctx context.Context) ([]doc.Change, feedPosition, error) {
 			}
 		}
 		if err := work.Wait(); err != nil {
-			return nil, feedPosition{}, err
+			return err
 		}
 	}
-	return f.merge()
 }
 
 // count is how many entries can be told: those below the horizon. Above it an
@@ -148,7 +147,9 @@ func (f *feed) count(h doc.Version) int {
 	return n
 }
 
-func (f *feed) merge() ([]doc.Change, feedPosition, error) {
+// merge gives the page's changes, the position behind them, and whether these
+// were all there are.
+func (f *feed) merge() (changes []doc.Change, next feedPosition, all bool) {
 	h := f.horizon()
 	newest := map[doc.ID]doc.Change{}
 	for _, b := range f.buckets {
@@ -159,7 +160,7 @@ func (f *feed) merge() ([]doc.Change, feedPosition, error) {
 			}
 		}
 	}
-	changes := make([]doc.Change, 0, len(newest))
+	changes = make([]doc.Change, 0, len(newest))
 	for _, e := range newest {
 		if e.Version < h {
 			changes = append(changes, e)
@@ -172,13 +173,15 @@ func (f *feed) merge() ([]doc.Change, feedPosition, error) {
 	case len(changes) > f.query.Limit:
 		changes = changes[:f.query.Limit]
 	case !f.finished() && f.from.before(h, ""):
-		return changes, feedPosition{version: h}, nil
+		return changes, feedPosition{version: h}, false
+	default:
+		all = f.finished()
 	}
 	if len(changes) == 0 {
-		return changes, f.from, nil
+		return changes, f.from, all
 	}
 	last := changes[len(changes)-1]
-	return changes, feedPosition{version: last.Version, id: last.ID}, nil
+	return changes, feedPosition{version: last.Version, id: last.ID}, all
 }
 
 // fetch reads the next page of one bucket.

@@ -21,10 +21,12 @@ import (
 )
 
 const (
-	// attemptTime is how long one request may take when nothing else is said:
-	// well above DynamoDB's slowest answers, well below a function's life, so
+	// smallTime and largeTime are how long one request may take, answer
+	// included, that moves little or up to 16 MB: well above DynamoDB's slowest
+	// answers and a small function's time to read them, well below its life, so
 	// that a hung connection leaves time for another attempt.
-	attemptTime = 4 * time.Second
+	smallTime = 4 * time.Second
+	largeTime = 10 * time.Second
 	// maxAttempts bounds the attempts of one request when the context has no
 	// deadline that ends them sooner: with the pauses between them, about five
 	// seconds of throttling are sat out.
@@ -39,11 +41,7 @@ const (
 type engine struct {
 	client  *dynamodb.Client
 	clock   *doc.Clock
-	attempt time.Duration
-}
-
-func newEngine(client *dynamodb.Client, clock *doc.Clock) engine {
-	return engine{client: client, clock: clock, attempt: attemptTime}
+	attempt time.Duration // of requests that may be repeated freely
 }
 
 // options are the options of every request.
@@ -174,8 +172,8 @@ func conditionFailed(err error) (found map[string]types.AttributeValue, ok bool)
 }
 
 // once makes a single attempt under its own time limit.
-func once[T any](ctx context.Context, e *engine, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.attempt)
+func once[T any](ctx context.Context, limit time.Duration, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return request(ctx)
 }
@@ -184,7 +182,7 @@ func once[T any](ctx context.Context, e *engine, request func(context.Context) (
 // write, until it is answered, the attempts are used up or the context ends.
 func again[T any](ctx context.Context, e *engine, doing string, request func(context.Context) (T, error)) (T, error) {
 	for n := 0; ; n++ {
-		out, err := once(ctx, e, request)
+		out, err := once(ctx, e.attempt, request)
 		f := classify(err)
 		switch f {
 		case none:
@@ -216,10 +214,6 @@ func pause(ctx context.Context, n int) bool {
 		return true
 	}
 }
-
-// errUnprocessed is the cause when a batch was answered again and again without
-// its items.
-var errUnprocessed = errors.New("the engine left items of a batch unprocessed")
 
 // tooLarge reports whether the engine refused an item for its size.
 func tooLarge(err error) bool {

@@ -78,6 +78,6 @@ func withClock(now func() time.Time) func(*store.Options) {
 func TestConformance(t *testing.T) {
 	enginetest.DynamoDB(t)
 	storetest.Run(t, func(t *testing.T, now func() time.Time) storetest.Subject {
-		return storetest.Subject{Store: newTables(t).open(nil, withClock(now)), Volume: 1500}
+		return storetest.Subject{Store: newTables(t).open(nil, withClock(now)), Volume: 1500, ItemLimit: true}
 	})
 }

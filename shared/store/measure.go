@@ -10,11 +10,12 @@ import (
 // member names, version and moments, generously.
 const envelopeBytes = 256
 
-// answerBytes is at least the length of the document's JSON text in an answer.
-func answerBytes(d doc.Document) int {
-	text, _ := measure(d.Data)
+// answerBytes is at least the length of the document's JSON text in an answer;
+// memory is roughly what it takes until then.
+func answerBytes(d doc.Document) (text, memory int) {
+	text, memory = measure(d.Data)
 	// The id stands in the envelope and may be a member name besides.
-	return text + 2*textBytes(string(d.ID)) + envelopeBytes
+	return text + 2*textBytes(string(d.ID)) + envelopeBytes, memory
 }
 
 // Sizes of Go values on a 64-bit machine, to the nearest that matters.

@@ -89,7 +89,7 @@ func (s *Store) Prefix(ctx context.Context, q PrefixQuery) (PrefixPage, error) {
 				after = id.Rest()
 				continue
 			}
-			bytes := answerBytes(d)
+			bytes, _ := answerBytes(d)
 			full := len(page.Documents) == q.Limit || q.MaxBytes > 0 && size > 0 && size+bytes > q.MaxBytes
 			if full {
 				// after may lie behind the last document, where others were left out.

@@ -91,7 +91,8 @@ func (s *Store) LoadMany(ctx context.Context, ids []doc.ID, maxBytes int) (LoadR
 			if !d.Live(now) {
 				continue
 			}
-			bytes := answerBytes(d)
+			bytes, memory := answerBytes(d)
+			s.typical.saw(memory)
 			if maxBytes > 0 && size > 0 && size+bytes > maxBytes {
 				result.Remaining = append(append(result.Remaining, keys[i:]...), ids[at+len(keys):]...)
 				return result, nil
@@ -143,6 +144,7 @@ func (s *Store) Revisions(ctx context.Context, ids []doc.ID, maxBytes int, visit
 				return err
 			}
 			_, memory := measure(d.Data)
+			s.typical.saw(memory)
 			if maxBytes > 0 && size > 0 && size+memory > maxBytes {
 				if err := visit(found, absent); err != nil {
 					return err
@@ -164,72 +166,25 @@ func (s *Store) Revisions(ctx context.Context, ids []doc.ID, maxBytes int, visit
 	return nil
 }
 
-// batch reads the items of at most maxBatch distinct ids, strongly, and asks
-// again for those that the engine left out until all are read or the context
-// ends. missing are the ids that were not read; there are none without an error.
-// The items come with the given attributes, the key among them, or with all.
+// batch reads the items of at most maxBatch distinct ids, strongly. missing are
+// the ids that were not read; there are none without an error. The items come
+// with the given attributes, the key among them, or with all.
 func (s *Store) batch(ctx context.Context, ids []doc.ID, attrs ...string) (items map[doc.ID]map[string]types.AttributeValue, missing []doc.ID, err error) {
-	const doing = "reading documents"
 	items = make(map[doc.ID]map[string]types.AttributeValue, len(ids))
-	pending := make(map[doc.ID]bool, len(ids))
-	keys := make([]map[string]types.AttributeValue, len(ids))
+	byKey := make(map[[2]string]doc.ID, len(ids))
+	what := types.KeysAndAttributes{Keys: make([]map[string]types.AttributeValue, len(ids))}
 	for i, id := range ids {
-		keys[i], pending[id] = itemKey(id), true
+		what.Keys[i] = itemKey(id)
+		byKey[[2]string{id.Root(), id.Rest()}] = id
 	}
-	what := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	if len(attrs) > 0 {
 		what.ProjectionExpression, what.ExpressionAttributeNames = projection(attrs)
 	}
-	most := 0
-	for fruitless := 0; len(keys) > 0; {
-		what.Keys = keys
-		in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{s.documents: what}}
-		var out *dynamodb.BatchGetItemOutput
-		out, err = again(ctx, &s.engine, doing, func(ctx context.Context) (*dynamodb.BatchGetItemOutput, error) {
-			return s.engine.client.BatchGetItem(ctx, in, s.engine.options)
-		})
-		if err != nil {
-			break
-		}
-		keys = out.UnprocessedKeys[s.documents].Keys
-		for _, item := range out.Responses[s.documents] {
-			id, err := itemID(item)
-			if err != nil {
-				return nil, ids, err
-			}
-			items[id] = item
-			most = max(most, itemSize(item))
-		}
-		if len(keys) == 0 {
-			clear(pending)
-			break
-		}
-		left := make(map[doc.ID]bool, len(keys))
-		for _, key := range keys {
-			id, err := itemID(key)
-			if err != nil {
-				return nil, ids, err
-			}
-			left[id] = true
-		}
-		if len(left) < len(pending) {
-			fruitless = 0 // the answer was full, not the engine busy: ask at once
-		} else {
-			fruitless++
-		}
-		pending = left
-		if fruitless > 0 && (fruitless >= maxAttempts || !pause(ctx, fruitless-1)) {
-			err = problem(busy, doing, errUnprocessed)
-			break
-		}
-	}
-	if len(attrs) == 0 {
-		s.typical.saw(most)
-	}
-	for _, id := range ids {
-		if pending[id] {
-			missing = append(missing, id)
-		}
+	left, err := s.engine.readAll(ctx, "reading documents", s.documents, what, func(item map[string]types.AttributeValue) {
+		items[byKey[keyOf(item)]] = item
+	})
+	for _, key := range left {
+		missing = append(missing, byKey[keyOf(key)])
 	}
 	return items, missing, err
 }
@@ -252,18 +207,15 @@ func distinct(ids []doc.ID) []doc.ID {
 	return out
 }
 
-// maxBatch is DynamoDB's limit of keys in one BatchGetItem.
-const maxBatch = 100
-
-// typicalSize remembers how large items are, to ask for no more of them at once
-// than a bound of memory allows. The sizes are not known before the reading.
+// typicalSize remembers how much memory documents take, to ask for no more of
+// them at once than a bound allows. It is not known before the reading, and an
+// answer of 16 MB can take twenty times as much.
 type typicalSize struct {
-	bytes atomic.Int64 // the largest item lately; 0: none seen
+	bytes atomic.Int64 // 0: none seen
 }
 
-// firstGuess is the size assumed before any item was seen: such that the first
-// request is cautious without being slow.
-const firstGuess = 256 << 10
+// firstGuess is what is assumed before any document was seen.
+const firstGuess = 1 << 20
 
 // keys is how many items to ask for.
 func (t *typicalSize) keys(maxBytes int) int {
@@ -277,11 +229,12 @@ func (t *typicalSize) keys(maxBytes int) int {
 	return min(max(maxBytes/size, 4), maxBatch)
 }
 
-// saw takes note of the largest item of an answer. Larger ones count at once,
-// smaller ones by and by.
-func (t *typicalSize) saw(most int) {
-	if most == 0 {
-		return
+// saw takes note of a document. A larger one counts at once, smaller ones by and
+// by: it takes some to forget a large one.
+func (t *typicalSize) saw(memory int) {
+	old := t.bytes.Load()
+	if old == 0 {
+		old = firstGuess
 	}
-	t.bytes.Store(max(int64(most), t.bytes.Load()/8))
+	t.bytes.Store(max(int64(memory), old-old/2))
 }

@@ -70,7 +70,7 @@ func NewState(client *dynamodb.Client, table string, clock *doc.Clock) *State {
 	if clock == nil {
 		clock = doc.NewClock(nil)
 	}
-	return &State{engine: newEngine(client, clock), table: table, clock: clock}
+	return &State{engine: engine{client: client, clock: clock, attempt: smallTime}, table: table, clock: clock}
 }
 
 func stateKey(pk, sk string) map[string]types.AttributeValue {

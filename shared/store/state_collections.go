@@ -2,14 +2,19 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"holdfast/shared/doc"
 )
 
 // Register records that a collection has documents. It is called before the
 // first document is written, so that whoever goes through all collections
-// misses none; what this process has registered is remembered.
+// misses none; what this process has registered is remembered. The system's own
+// collections are not recorded.
 func (s *State) Register(ctx context.Context, c doc.Collection) error {
+	if strings.HasPrefix(string(c), string(doc.SystemMark)) {
+		return nil
+	}
 	s.mu.Lock()
 	known := s.registered[c]
 	s.mu.Unlock()

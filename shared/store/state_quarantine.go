@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -78,7 +77,6 @@ func (s *State) ClearQuarantine(ctx context.Context, c doc.Collection, id doc.ID
 
 // Quarantine gives the notes about those of the ids that have one.
 func (s *State) Quarantine(ctx context.Context, ids []doc.ID) (map[doc.ID]doc.Quarantined, error) {
-	const doing = "reading the quarantine"
 	notes := map[doc.ID]doc.Quarantined{}
 	ids = distinct(ids)
 	for at := 0; at < len(ids); at += maxBatch {
@@ -86,23 +84,12 @@ func (s *State) Quarantine(ctx context.Context, ids []doc.ID) (map[doc.ID]doc.Qu
 		for _, id := range ids[at:min(at+maxBatch, len(ids))] {
 			keys = append(keys, stateKey(kindQuarantine+string(id.Collection()), string(id)))
 		}
-		for n := 0; len(keys) > 0; n++ {
-			if n > 0 && (n > maxAttempts || !pause(ctx, n-1)) {
-				return nil, problem(busy, doing, errUnprocessed)
-			}
-			out, err := again(ctx, &s.engine, doing, func(ctx context.Context) (*dynamodb.BatchGetItemOutput, error) {
-				return s.engine.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-					s.table: {Keys: keys, ConsistentRead: aws.Bool(true)},
-				}}, s.engine.options)
-			})
-			if err != nil {
-				return nil, err
-			}
-			for _, item := range out.Responses[s.table] {
-				q := decodeQuarantined(item)
-				notes[q.ID] = q
-			}
-			keys = out.UnprocessedKeys[s.table].Keys
+		_, err := s.engine.readAll(ctx, "reading the quarantine", s.table, types.KeysAndAttributes{Keys: keys}, func(item map[string]types.AttributeValue) {
+			q := decodeQuarantined(item)
+			notes[q.ID] = q
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return notes, nil

@@ -16,6 +16,9 @@ const (
 	DefaultFeedMargin    = 10 * time.Second
 )
 
+// leastWriteTime is what a write is given however small the margin is.
+const leastWriteTime = time.Second
+
 // Options are the dependencies and settings of a Store. Client, Documents and
 // State are required.
 type Options struct {
@@ -32,7 +35,7 @@ type Options struct {
 	// FeedMargin is how far behind now the change feed is safe. A write never
 	// takes longer than two thirds of it from choosing its version to being
 	// applied; the rest covers clock errors and the delay of the feed's index.
-	// 0: DefaultFeedMargin.
+	// 0: DefaultFeedMargin. Below three seconds this does not hold.
 	FeedMargin time.Duration
 	Log        *slog.Logger // nil: no logs
 }
@@ -47,6 +50,7 @@ type Store struct {
 	buckets       int
 	tombstoneLife time.Duration
 	feedMargin    time.Duration
+	writeTime     time.Duration // of one attempt of a write, and until its version is given up
 
 	sequences sequences
 	typical   typicalSize
@@ -70,11 +74,10 @@ func New(o Options) *Store {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	e := newEngine(o.Client, o.Clock)
-	e.attempt = o.FeedMargin / 3
 	return &Store{
-		engine:        e,
-		state:         &State{engine: e, table: o.State, clock: o.Clock},
+		engine:        engine{client: o.Client, clock: o.Clock, attempt: largeTime},
+		state:         NewState(o.Client, o.State, o.Clock),
+		writeTime:     max(o.FeedMargin/3, leastWriteTime),
 		documents:     o.Documents,
 		clock:         o.Clock,
 		buckets:       o.Buckets,

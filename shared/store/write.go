@@ -128,8 +128,11 @@ func (s *Store) run(ctx context.Context, c change, enough func(found standing, u
 		}
 		out, err := s.try(ctx, c, a)
 		if err != nil {
-			if k := doc.KindOf(err); (k == doc.Throttled || k == doc.Unavailable) && round+1 < maxRounds && pause(ctx, round) {
+			if environmental(err) && round+1 < maxRounds && pause(ctx, round) {
 				continue
+			}
+			if doc.KindOf(err) == doc.OutcomeUnknown {
+				s.log.WarnContext(ctx, "the outcome of a write is unknown", "error", err)
 			}
 			return settled{}, err
 		}
@@ -181,7 +184,7 @@ func (s *Store) try(ctx context.Context, c change, a attempt) (outcome, error) {
 		if err := ctx.Err(); err != nil && !isUnclear {
 			return outcome{}, problem(unsent, c.doing, err)
 		}
-		old, err := once(ctx, &s.engine, func(ctx context.Context) (map[string]types.AttributeValue, error) {
+		old, err := once(ctx, s.writeTime, func(ctx context.Context) (map[string]types.AttributeValue, error) {
 			return c.send(ctx, a)
 		})
 		f := classify(err)
@@ -200,7 +203,7 @@ func (s *Store) try(ctx context.Context, c change, a attempt) (outcome, error) {
 		case f == refused || f == unusable:
 			return outcome{}, outcomeUnknown(c.doing, err)
 		}
-		if time.Since(began) > s.engine.attempt || n+1 >= maxAttempts || !pause(ctx, n) {
+		if n+1 >= maxAttempts || !pause(ctx, n) || time.Since(began) > s.writeTime {
 			return outcome{}, outcomeUnknown(c.doing, err)
 		}
 	}

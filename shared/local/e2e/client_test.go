@@ -68,6 +68,10 @@ func send(t testing.TB, method, target, body string, header ...string) answer {
 }
 
 func trySend(method, target, body string, header ...string) (answer, error) {
+	return trySendTo(base, method, target, body, header...)
+}
+
+func trySendTo(base, method, target, body string, header ...string) (answer, error) {
 	req, err := http.NewRequest(method, base+target, strings.NewReader(body))
 	if err != nil {
 		return answer{}, err

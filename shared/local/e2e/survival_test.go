@@ -2,68 +2,83 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"holdfast/shared/local/engines"
 )
 
-// Engines are killed with SIGKILL while an import runs. Afterwards every
-// acknowledged document can be loaded at its version and, once the queue is
-// drained, is found.
+// Engines are killed with SIGKILL while an import runs, each when it serves
+// again. Afterwards every acknowledged document can be loaded at its version
+// and, once the queue is drained, is found.
 func TestNothingAcknowledgedIsLostWhenEnginesAreKilled(t *testing.T) {
 	c := unique(t)
-	const writers, rounds, perRound = 4, 40, 25
-	acknowledged := make([]map[string]int64, writers)
-	var wg sync.WaitGroup
-	for w := range writers {
-		acknowledged[w] = map[string]int64{}
-		wg.Go(func() {
-			for round := range rounds {
-				importRound(t, acknowledged[w], c, w, round, perRound)
+	const enough = 6 // kills, two of each
+	imported := startImport(t, &base, c)
+	for kills := range enough {
+		engine := []engines.Name{engines.OpenSearch, engines.SQS, engines.DynamoDB}[kills%3]
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		err := stack.Engines().Await(ctx, engine)
+		cancel()
+		if err != nil {
+			t.Fatalf("%s does not serve again: %v", engine, err)
+		}
+		time.Sleep(700 * time.Millisecond) // in the middle of its work
+		if err := stack.Kill(string(engine)); err != nil {
+			t.Fatalf("kill %s: %v", engine, err)
+		}
+	}
+	all := imported.stop()
+	t.Logf("%d documents acknowledged, %d kills", len(all), enough)
+	checkLoadable(t, base, all)
+	checkFindable(t, base, c, all)
+}
+
+// importing is an import that goes on until it is stopped.
+type importing struct {
+	base         *string
+	ended        atomic.Bool
+	running      sync.WaitGroup
+	acknowledged []map[string]int64
+}
+
+// startImport writes documents from several clients; base may change meanwhile.
+func startImport(t *testing.T, base *string, c string) *importing {
+	const clients, perRound = 4, 25
+	im := &importing{base: base, acknowledged: make([]map[string]int64, clients)}
+	for w := range clients {
+		im.acknowledged[w] = map[string]int64{}
+		im.running.Go(func() {
+			for round := 0; !im.ended.Load(); round++ {
+				importRound(t, *base, im.acknowledged[w], c, w, round, perRound)
+				time.Sleep(20 * time.Millisecond)
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
+	return im
+}
 
-	kills := 0
-	for running := true; running; {
-		for _, engine := range []string{"opensearch", "elasticmq", "dynoxide"} {
-			select {
-			case <-done:
-				running = false
-			case <-time.After(2 * time.Second):
-				if err := stack.Kill(engine); err != nil {
-					t.Errorf("kill %s: %v", engine, err)
-				}
-				kills++
-			}
-		}
-		if kills >= 9 {
-			<-done
-			break
-		}
-	}
-
+// stop ends the import and gives the versions that were acknowledged.
+func (im *importing) stop() map[string]int64 {
+	im.ended.Store(true)
+	im.running.Wait()
 	all := map[string]int64{}
-	for _, m := range acknowledged {
+	for _, m := range im.acknowledged {
 		maps.Copy(all, m)
 	}
-	if len(all) != writers*rounds*perRound {
-		t.Errorf("%d acknowledged, want %d", len(all), writers*rounds*perRound)
-	}
-	t.Logf("%d documents acknowledged, %d kills", len(all), kills)
-	checkLoadable(t, all)
-	checkFindable(t, c, all)
+	return all
 }
 
 // importRound sends documents until each is acknowledged, as a careful client does.
-func importRound(t *testing.T, acknowledged map[string]int64, c string, w, round, n int) {
+func importRound(t *testing.T, base string, acknowledged map[string]int64, c string, w, round, n int) {
 	waiting := map[string]string{}
 	for i := range n {
 		id := fmt.Sprintf("%s/%d-%d-%d", c, w, round, i)
@@ -75,7 +90,7 @@ func importRound(t *testing.T, acknowledged map[string]int64, c string, w, round
 			return
 		}
 		body := strings.Join(slices.Collect(maps.Values(waiting)), "\n")
-		a, err := trySend("POST", "/bulk", body, "Content-Type", "application/x-ndjson")
+		a, err := trySendTo(base, "POST", "/bulk", body, "Content-Type", "application/x-ndjson")
 		if err != nil {
 			time.Sleep(100 * time.Millisecond)
 			continue
@@ -97,14 +112,14 @@ func importRound(t *testing.T, acknowledged map[string]int64, c string, w, round
 	}
 }
 
-func checkLoadable(t *testing.T, all map[string]int64) {
+func checkLoadable(t *testing.T, base string, all map[string]int64) {
 	t.Helper()
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(all)), 100) {
 		ids, _ := json.Marshal(chunk)
 		var a answer
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 			var err error
-			a, err = trySend("POST", "/load", `{"ids":`+string(ids)+`}`)
+			a, err = trySendTo(base, "POST", "/load", `{"ids":`+string(ids)+`}`)
 			if err == nil && a.Status == 200 {
 				break
 			}
@@ -128,12 +143,12 @@ func checkLoadable(t *testing.T, all map[string]int64) {
 }
 
 // checkFindable pages through the whole collection until all is there.
-func checkFindable(t *testing.T, c string, all map[string]int64) {
+func checkFindable(t *testing.T, base, c string, all map[string]int64) {
 	t.Helper()
 	start := time.Now()
 	var missing int
 	for deadline := start.Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Millisecond) {
-		found, err := wholeCollection(c)
+		found, err := wholeCollection(base, c)
 		if err != nil {
 			continue
 		}
@@ -151,11 +166,11 @@ func checkFindable(t *testing.T, c string, all map[string]int64) {
 	t.Errorf("%d of %d acknowledged documents were not found", missing, len(all))
 }
 
-func wholeCollection(c string) (map[string]int64, error) {
+func wholeCollection(base, c string) (map[string]int64, error) {
 	found := map[string]int64{}
 	after := ""
 	for {
-		a, err := trySend("POST", "/query", fmt.Sprintf(`{"from":%q,"limit":1000%s}`, c, after))
+		a, err := trySendTo(base, "POST", "/query", fmt.Sprintf(`{"from":%q,"limit":1000%s}`, c, after))
 		if err != nil {
 			return nil, err
 		}

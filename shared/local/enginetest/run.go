@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"holdfast/shared/local/engines"
 )
 
 // runDirs is the parent of all runs' directories. It is short, because the
@@ -29,8 +31,8 @@ type run struct {
 // thisRun is the run that this test binary belongs to.
 func thisRun() run {
 	pid := os.Getpid()
-	if parent := os.Getppid(); programOf(parent) == "go" {
-		pid = parent
+	if engines.ParentIsGo() {
+		pid = os.Getppid()
 	}
 	return run{pid: pid, started: startOf(pid)}
 }
@@ -58,18 +60,6 @@ func (r run) over() bool {
 		return true
 	}
 	return startOf(r.pid) != r.started
-}
-
-// programOf is the name of a process's program, "" when there is none.
-func programOf(pid int) string {
-	if runtime.GOOS == "linux" {
-		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err != nil {
-			return ""
-		}
-		return strings.TrimSpace(string(name))
-	}
-	return filepath.Base(ps(pid, "comm="))
 }
 
 // startOf is when a process started, in the system's own words, "" when there

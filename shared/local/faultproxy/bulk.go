@@ -4,45 +4,50 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 )
 
 // RejectItems keeps operations of an OpenSearch bulk request from the server
 // and answers for them with a status and an error type of its own; the others
-// are carried out. reject decides by the document's id.
+// are carried out. reject decides by the document's id. The answer has the
+// member items only.
 func RejectItems(status int, kind string, reject func(id string) bool) Fault {
-	return Rewrite(fmt.Sprintf("reject items with %d", status),
-		func(body []byte) []byte {
-			var kept []byte
-			for _, op := range bulkOperations(body) {
-				if !reject(op.id) {
-					kept = append(kept, op.lines...)
-				}
+	return Fault{fmt.Sprintf("reject items with %d", status), func(p *Proxy, w http.ResponseWriter, r *http.Request, body []byte) {
+		ops := bulkOperations(body)
+		var kept []byte
+		for _, op := range ops {
+			if !reject(op.id) {
+				kept = append(kept, op.lines...)
 			}
-			if len(kept) == 0 {
-				return []byte("\n") // refused as a whole, and then nothing of that answer is used
+		}
+		answer := reply{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+		var told struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		if len(kept) > 0 {
+			var err error
+			if answer, err = p.forward(r, kept); err != nil {
+				http.Error(w, err.Error(), http.StatusBadGateway)
+				return
 			}
-			return kept
-		},
-		func(request, answer []byte) []byte {
-			var told struct {
-				Items []json.RawMessage `json:"items"`
+			if err := json.Unmarshal(answer.body, &told); err != nil || answer.status != http.StatusOK {
+				answer.write(w) // the server has its own opinion
+				return
 			}
-			_ = json.Unmarshal(answer, &told) // without items there is nothing to mix in
-			var items []json.RawMessage
-			for _, op := range bulkOperations(request) {
-				if reject(op.id) {
-					items = append(items, fmt.Appendf(nil, `{"index":{"_id":%q,"status":%d,"error":{"type":%q,"reason":"rejected by the proxy"}}}`, op.id, status, kind))
-				} else if len(told.Items) > 0 {
-					items = append(items, told.Items[0])
-					told.Items = told.Items[1:]
-				}
+		}
+		var items [][]byte
+		for _, op := range ops {
+			switch {
+			case reject(op.id):
+				items = append(items, fmt.Appendf(nil, `{"index":{"_id":%q,"status":%d,"error":{"type":%q,"reason":"rejected by the proxy"}}}`, op.id, status, kind))
+			case len(told.Items) > 0:
+				items = append(items, told.Items[0])
+				told.Items = told.Items[1:]
 			}
-			whole, err := json.Marshal(map[string]any{"took": 1, "errors": true, "items": items})
-			if err != nil {
-				return answer
-			}
-			return whole
-		})
+		}
+		answer.body = append(append([]byte(`{"items":[`), bytes.Join(items, []byte(","))...), "]}"...)
+		answer.write(w)
+	}}
 }
 
 type bulkOperation struct {

@@ -68,20 +68,6 @@ func Delay(d time.Duration) Fault {
 	}}
 }
 
-// Rewrite passes the request on with another body, and the answer back as it is
-// made of the server's.
-func Rewrite(what string, request func(body []byte) []byte, answer func(request, answer []byte) []byte) Fault {
-	return Fault{what, func(p *Proxy, w http.ResponseWriter, r *http.Request, body []byte) {
-		got, err := p.forward(r, request(body))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		got.body = answer(body, got.body)
-		got.write(w)
-	}}
-}
-
 // Rule says which requests meet a fault.
 type Rule struct {
 	Path  string // part of the request's path; "": any

@@ -35,6 +35,9 @@ type Subject struct {
 	// FeedDelay is how long a change may take to appear in the feed. Zero: it
 	// is there at once.
 	FeedDelay time.Duration
+	// ItemLimit says that documents are refused from one byte above 400 KB on,
+	// keys and system attributes counted as DynamoDB counts them.
+	ItemLimit bool
 	// Volume is how many documents the tests of paging write.
 	Volume int
 }

@@ -151,6 +151,9 @@ func number(t *rapid.T) json.Number {
 // size finds the largest document that is taken and proves that one byte more
 // is refused, with the limit and its own size.
 func size(t *testing.T, b *bench) {
+	if !b.ItemLimit {
+		t.Skip("this store does not claim the limit")
+	}
 	const limit = 400 << 10
 	id := doc.ID("sizes/" + strings.Repeat("é", 40))
 	with := func(n int) map[string]any {

@@ -1,0 +1,37 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"holdfast/shared/obs"
+)
+
+func TestAScheduleRunsAgainAndAgainButNeverTwiceAtATime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var runs, running atomic.Int32
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Schedule{Name: "s", Every: 10 * time.Millisecond, Limit: time.Second, Run: func(ctx context.Context) error {
+			if running.Add(1) > 1 {
+				t.Error("two runs at a time")
+			}
+			defer running.Add(-1)
+			if _, ok := ctx.Deadline(); !ok {
+				t.Error("a run without a deadline")
+			}
+			time.Sleep(15 * time.Millisecond) // longer than the rate
+			if runs.Add(1) == 2 {
+				return errors.New("one that fails does not end the schedule")
+			}
+			return nil
+		}}.run(ctx, obs.Discard())
+	}()
+	eventually(t, "some runs", func() bool { return runs.Load() >= 4 })
+	cancel()
+	<-ended
+}
