@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddCommand(newLocal())
+	addCommands(root)
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(progress)

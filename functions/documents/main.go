@@ -5,12 +5,12 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"holdfast/functions/internal/boot"
+	"holdfast/functions"
 	"holdfast/shared/lambdahost"
 )
 
 func main() {
-	boot.Run("documents", func(app *lambdahost.App) error {
+	functions.Run("documents", func(app *lambdahost.App) error {
 		lambda.Start(lambdahost.Gateway(app.Documents()))
 		return nil
 	})

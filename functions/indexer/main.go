@@ -5,12 +5,12 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"holdfast/functions/internal/boot"
+	"holdfast/functions"
 	"holdfast/shared/lambdahost"
 )
 
 func main() {
-	boot.Run("indexer", func(app *lambdahost.App) error {
+	functions.Run("indexer", func(app *lambdahost.App) error {
 		indexer, err := app.Indexer()
 		if err != nil {
 			return err

@@ -4,12 +4,12 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"holdfast/functions/internal/boot"
+	"holdfast/functions"
 	"holdfast/shared/lambdahost"
 )
 
 func main() {
-	boot.Run("query", func(app *lambdahost.App) error {
+	functions.Run("query", func(app *lambdahost.App) error {
 		handler, err := app.Query()
 		if err != nil {
 			return err

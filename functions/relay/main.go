@@ -5,12 +5,12 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"holdfast/functions/internal/boot"
+	"holdfast/functions"
 	"holdfast/shared/lambdahost"
 )
 
 func main() {
-	boot.Run("relay", func(app *lambdahost.App) error {
+	functions.Run("relay", func(app *lambdahost.App) error {
 		relay, err := app.Relay()
 		if err != nil {
 			return err

@@ -29,6 +29,9 @@ const (
 	// untriedBytes is more than the line of the answer takes that says a line
 	// was not tried.
 	untriedBytes = 256
+	// longestLine is more than any line of the answer takes: an id, a pointer and
+	// a detail, all of them quotes.
+	longestLine = 4*doc.MaxIDBytes + 2*longestPointer + 2*longestDetail + 1024
 )
 
 // writeBulk answers POST /bulk. Lines are written several at once, those of one
@@ -260,7 +263,7 @@ func (b *bulk) answerOldest(ctx context.Context) {
 	b.left.answer -= tokenBytes(line)
 	b.left.payload -= tokenBytes(line)
 	// Lines in the window are begun and will need room.
-	const margin = bulkWindow * 4 * doc.MaxIDBytes
+	const margin = bulkWindow * longestLine
 	if !took || b.left.answer < margin || b.left.payload < margin {
 		b.full = true
 	}

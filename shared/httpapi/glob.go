@@ -15,18 +15,18 @@ const maxGlob = doc.MaxIDBytes
 // pattern * stands for any text, also across / and also none, and ? for one
 // code point. Patterns are joined by |. A backslash before *, ?, | or another
 // backslash takes its meaning away; before anything else it is itself.
-type glob [][]token
+type glob [][]step
 
-// token is one step of a pattern.
-type token struct {
-	kind tokenKind
+// step is what one character of a pattern, or one escape, stands for.
+type step struct {
+	kind stepKind
 	char rune // of a literal
 }
 
-type tokenKind int
+type stepKind int
 
 const (
-	literal tokenKind = iota
+	literal stepKind = iota
 	oneChar
 	anyText
 )
@@ -38,30 +38,30 @@ func parseGlob(text string) (glob, error) {
 			With("limit", maxGlob).With("actual", len(text))
 	}
 	var g glob
-	var pattern []token
+	var pattern []step
 	escaped := false
-	add := func(t token) {
-		if t.kind == anyText && len(pattern) > 0 && pattern[len(pattern)-1].kind == anyText {
+	add := func(s step) {
+		if s.kind == anyText && len(pattern) > 0 && pattern[len(pattern)-1].kind == anyText {
 			return // ** is *
 		}
-		pattern = append(pattern, t)
+		pattern = append(pattern, s)
 	}
 	for i, r := range text {
 		switch {
 		case escaped:
 			escaped = false
-			add(token{literal, r})
+			add(step{literal, r})
 		case r == '\\' && i+1 < len(text) && strings.IndexByte(`*?|\`, text[i+1]) >= 0:
 			escaped = true
 		case r == '*':
-			add(token{kind: anyText})
+			add(step{kind: anyText})
 		case r == '?':
-			add(token{kind: oneChar})
+			add(step{kind: oneChar})
 		case r == '|':
 			g = append(g, pattern)
 			pattern = nil
 		default:
-			add(token{literal, r})
+			add(step{literal, r})
 		}
 	}
 	return append(g, pattern), nil
@@ -80,7 +80,7 @@ func (g glob) match(text string) bool {
 // matchPattern goes back to the latest * only, never to an earlier one: what an
 // earlier one could take, the latest can take as well. So the time is at most
 // the product of both lengths.
-func matchPattern(pattern []token, text string) bool {
+func matchPattern(pattern []step, text string) bool {
 	p, t := 0, 0
 	star, resume := -1, 0 // the latest *, and where its text ends for now
 	for t < len(text) {

@@ -89,7 +89,7 @@ func problemOf(err error, requestID string) problem {
 			members: map[string]any{"requestId": requestID}, header: http.Header{},
 		}
 	}
-	p := problem{problemKind: kind, kind: e.Kind, detail: e.Detail, members: map[string]any{}, header: http.Header{}}
+	p := problem{problemKind: kind, kind: e.Kind, detail: shorten(e.Detail), members: map[string]any{}, header: http.Header{}}
 	for name, value := range e.Members {
 		switch name {
 		case memberRetryAfter:
@@ -100,6 +100,9 @@ func problemOf(err error, requestID string) problem {
 			p.header.Set("Allow", value.(string))
 		case memberAccept:
 			p.header.Set("Accept", value.(string))
+		case "pointer":
+			pointer, _ := value.(string)
+			p.members[name] = enclosing(pointer)
 		default:
 			p.members[name] = value
 		}
@@ -108,6 +111,28 @@ func problemOf(err error, requestID string) problem {
 		p.header.Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
 	return p
+}
+
+const (
+	longestDetail  = 1000 // bytes
+	longestPointer = 2000 // bytes
+)
+
+// shorten cuts a detail that quotes something endless.
+func shorten(detail string) string {
+	if len(detail) <= longestDetail {
+		return detail
+	}
+	return strings.ToValidUTF8(detail[:longestDetail], "") + "…"
+}
+
+// enclosing is the pointer, or where names of a client make it very long, the
+// pointer to the nearest place around: an answer must not grow with a request.
+func enclosing(pointer string) string {
+	for len(pointer) > longestPointer {
+		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
+	}
+	return pointer
 }
 
 // append writes the problem object of RFC 9457.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/lambdahost"
 	"holdfast/shared/local/enginetest"
@@ -28,10 +30,15 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 // newApp builds the parts on tables of their own.
 func newApp(t *testing.T) *lambdahost.App {
 	t.Helper()
-	endpoint := enginetest.DynamoDB(t)
 	conf := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
-	client := dynamodb.NewFromConfig(conf, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(endpoint) })
-	c := lambdahost.Config{DocumentsTable: uniqueName("documents"), StateTable: uniqueName("state"), DynamoDBEndpoint: endpoint}
+	return newAppWith(t, conf, lambdahost.Config{DynamoDBEndpoint: enginetest.DynamoDB(t)})
+}
+
+// newAppWith completes a configuration with tables.
+func newAppWith(t *testing.T, conf aws.Config, c lambdahost.Config) *lambdahost.App {
+	t.Helper()
+	client := dynamodb.NewFromConfig(conf, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(c.DynamoDBEndpoint) })
+	c.DocumentsTable, c.StateTable = uniqueName("documents"), uniqueName("state")
 	for _, table := range store.Schema(c.DocumentsTable, c.StateTable) {
 		if _, err := client.CreateTable(t.Context(), &table); err != nil {
 			t.Fatal(err)
@@ -169,4 +176,108 @@ func quoted(t *testing.T, s string) string {
 		t.Fatal(err)
 	}
 	return strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(b))
+}
+
+// The parts fit together: what the documents handler wrote, the indexer brings
+// to the index, and the query handler finds it after the token.
+func TestAllPartsOfAnAppTogether(t *testing.T) {
+	endpoint, queues, index := enginetest.DynamoDB(t), enginetest.SQS(t), enginetest.OpenSearch(t)
+	conf := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
+	client := sqs.NewFromConfig(conf, func(o *sqs.Options) { o.BaseEndpoint = aws.String(queues) })
+	queue, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(uniqueName("signals"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := lambdahost.Config{QueueURL: *queue.QueueUrl, SQSEndpoint: queues, SearchEndpoint: index, IndexPrefix: uniqueName("index"), DynamoDBEndpoint: endpoint}
+	t.Cleanup(func() {
+		if _, err := client.DeleteQueue(context.Background(), &sqs.DeleteQueueInput{QueueUrl: queue.QueueUrl}); err != nil {
+			t.Errorf("deleting the queue: %v", err)
+		}
+		req, err := http.NewRequest(http.MethodDelete, index+"/"+c.IndexPrefix+"-*", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Errorf("deleting the indexes: %v", err)
+			return
+		}
+		_ = res.Body.Close()
+	})
+	app := newAppWith(t, conf, c)
+	relay, err := app.Relay()
+	if err != nil {
+		t.Fatal(err)
+	}
+	indexer, err := app.Indexer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler, err := app.Query()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents, query := lambdahost.HTTP(app.Documents()), lambdahost.HTTP(handler)
+
+	put := events.APIGatewayV2HTTPRequest{RawPath: "/docs/users/1", Body: `{"name":"Ada","n":12345678901234567890}`}
+	put.RequestContext.HTTP.Method = http.MethodPut
+	saved, err := documents(t.Context(), put)
+	if err != nil || saved.StatusCode != http.StatusCreated {
+		t.Fatalf("%d %s, %v", saved.StatusCode, saved.Body, err)
+	}
+	ask := events.APIGatewayV2HTTPRequest{RawPath: "/query", Body: fmt.Sprintf(
+		`{"from":"users","filter":{"n":12345678901234567890},"count":true,"wait":{"tokens":[%q],"timeout":"300ms"}}`, saved.Headers["Holdfast-Token"])}
+	ask.RequestContext.HTTP.Method = http.MethodPost
+	early, err := query(t.Context(), ask)
+	if err != nil || early.StatusCode != http.StatusGatewayTimeout || !strings.Contains(early.Body, `"missing":["users/1"]`) {
+		t.Errorf("before the indexer ran: %d %s, %v", early.StatusCode, early.Body, err)
+	}
+
+	version := strings.Trim(saved.Headers["Etag"], `"`)
+	text, number := events.NewStringAttribute, events.NewNumberAttribute
+	record := events.DynamoDBEventRecord{EventName: "INSERT", Change: events.DynamoDBStreamRecord{
+		SequenceNumber: "1",
+		Keys:           map[string]events.DynamoDBAttributeValue{"pk": text("users/1"), "sk": text("/")},
+		NewImage: map[string]events.DynamoDBAttributeValue{
+			"pk": text("users/1"), "sk": text("/"), "version": number(version), "nonce": text("n"), "collection": text("users"),
+		},
+	}}
+	relayed, err := lambdahost.Stream(relay)(t.Context(), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{record}})
+	if err != nil || len(relayed.BatchItemFailures) != 0 {
+		t.Fatalf("%+v, %v", relayed, err)
+	}
+	received, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, WaitTimeSeconds: 5})
+	if err != nil || len(received.Messages) != 1 {
+		t.Fatalf("%d messages, %v", len(received.Messages), err)
+	}
+	message := received.Messages[0]
+	indexed, err := lambdahost.Queue(indexer)(t.Context(), events.SQSEvent{Records: []events.SQSMessage{{MessageId: *message.MessageId, Body: *message.Body}}})
+	if err != nil || len(indexed.BatchItemFailures) != 0 {
+		t.Fatalf("%+v, %v", indexed, err)
+	}
+
+	ask.Body = strings.Replace(ask.Body, "300ms", "20s", 1)
+	found, err := query(t.Context(), ask)
+	if err != nil || found.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s, %v", found.StatusCode, found.Body, err)
+	}
+	var answer struct {
+		Documents []struct {
+			ID      string
+			Version json.Number
+			Data    json.RawMessage
+		}
+		Count     struct{ Value int }
+		Staleness struct {
+			Stale, TimedOut bool
+			Pending         *int
+		}
+	}
+	if err := json.Unmarshal([]byte(found.Body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Documents) != 1 || answer.Documents[0].ID != "users/1" || answer.Documents[0].Version.String() != version ||
+		string(answer.Documents[0].Data) != `{"n":12345678901234567890,"name":"Ada"}` || answer.Count.Value != 1 || answer.Staleness.TimedOut || answer.Staleness.Pending == nil {
+		t.Errorf("%s", found.Body)
+	}
 }

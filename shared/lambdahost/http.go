@@ -23,7 +23,7 @@ func HTTP(h httpapi.Handler) func(context.Context, events.APIGatewayV2HTTPReques
 		if err != nil {
 			return ResponseV2(httpapi.Refuse(r, err)), nil
 		}
-		return ResponseV2(h.Serve(ctx, r)), nil
+		return ResponseV2(fit(r, compress(r, h.Serve(ctx, r)))), nil
 	}
 }
 
@@ -35,7 +35,7 @@ func REST(h httpapi.Handler) func(context.Context, events.APIGatewayProxyRequest
 		if err != nil {
 			return ResponseV1(httpapi.Refuse(r, err)), nil
 		}
-		return ResponseV1(h.Serve(ctx, r)), nil
+		return ResponseV1(fit(r, h.Serve(ctx, r))), nil
 	}
 }
 
@@ -72,7 +72,9 @@ const defaultStage = "$default"
 // with an error, for the answer.
 //
 // rawPath is percent-decoded already, once: an encoded slash of the client is a
-// slash here, and decoding again would change ids with a percent sign.
+// slash here, and decoding again would change ids with a percent sign. It begins
+// with the name of the stage, unless that is the default one, and with the base
+// path of a custom domain.
 func RequestV2(e events.APIGatewayV2HTTPRequest) (*httpapi.Request, error) {
 	r := &httpapi.Request{
 		Method:    e.RequestContext.HTTP.Method,
@@ -82,7 +84,10 @@ func RequestV2(e events.APIGatewayV2HTTPRequest) (*httpapi.Request, error) {
 		Principal: principalV2(e.RequestContext.Authorizer),
 		ID:        e.RequestContext.RequestID,
 	}
-	if stage := e.RequestContext.Stage; stage != "" && stage != defaultStage {
+	_, pattern, _ := strings.Cut(e.RouteKey, " ")
+	if base, own, ok := afterBase(r.Path, pattern, e.PathParameters["proxy"]); ok {
+		r.Base, r.Path = base, own
+	} else if stage := e.RequestContext.Stage; stage != "" && stage != defaultStage {
 		base := "/" + stage
 		if rest, ok := strings.CutPrefix(r.Path, base); ok && (rest == "" || rest[0] == '/') {
 			r.Base, r.Path = base, rest
@@ -96,18 +101,17 @@ func RequestV2(e events.APIGatewayV2HTTPRequest) (*httpapi.Request, error) {
 	return r, err
 }
 
-// ResponseV2 is the answer for an HTTP API. Bodies are text.
+// ResponseV2 is the answer for an HTTP API. Bodies are text unless they are
+// compressed.
 func ResponseV2(res *httpapi.Response) events.APIGatewayV2HTTPResponse {
-	return events.APIGatewayV2HTTPResponse{StatusCode: res.Status, Headers: joined(res.Header), Body: string(res.Body)}
+	body, encoded := payload(res)
+	return events.APIGatewayV2HTTPResponse{StatusCode: res.Status, Headers: joined(res.Header), Body: body, IsBase64Encoded: encoded}
 }
 
 // RequestV1 is the request in an event of a REST API. The request is there also
 // with an error, for the answer.
 //
-// The path comes as the client encoded it, so it is decoded here. Emulators give
-// it decoded: one with a character in it that an encoded path cannot have is
-// taken as it is. A decoded path that looks encoded cannot be told apart;
-// addressing a document by ?id= avoids the question.
+// The path comes as the client encoded it, so it is decoded here.
 func RequestV1(e events.APIGatewayProxyRequest) (*httpapi.Request, error) {
 	r := &httpapi.Request{
 		Method:    e.HTTPMethod,
@@ -117,9 +121,13 @@ func RequestV1(e events.APIGatewayProxyRequest) (*httpapi.Request, error) {
 		Principal: principalV1(e.RequestContext),
 		ID:        e.RequestContext.RequestID,
 	}
-	// The context's path has the stage or the base path of a custom domain.
-	if base, ok := strings.CutSuffix(e.RequestContext.Path, e.Path); ok {
-		r.Base = base
+	// The context's path has the stage, where the path itself does not. Both have
+	// the base path of a custom domain.
+	if stage, ok := strings.CutSuffix(e.RequestContext.Path, e.Path); ok {
+		r.Base = stage
+	}
+	if base, own, ok := afterBase(r.Path, e.Resource, e.PathParameters["proxy"]); ok {
+		r.Base, r.Path = r.Base+base, own
 	}
 	if len(e.MultiValueHeaders) > 0 {
 		for name, values := range e.MultiValueHeaders {
@@ -154,22 +162,6 @@ func queryV1(e events.APIGatewayProxyRequest) url.Values {
 	return q
 }
 
-func decodePath(path string) string {
-	for i := range len(path) {
-		c := path[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~!$&'()*+,;=:@/%", c) >= 0:
-		default:
-			return path
-		}
-	}
-	decoded, err := url.PathUnescape(path)
-	if err != nil {
-		return path
-	}
-	return decoded
-}
-
 func body(text string, encoded bool) ([]byte, error) {
 	if !encoded {
 		return []byte(text), nil
@@ -179,14 +171,6 @@ func body(text string, encoded bool) ([]byte, error) {
 		return nil, doc.Errorf(doc.InvalidRequest, "the gateway gave a body that is not base64").Because(err)
 	}
 	return b, nil
-}
-
-func joined(h http.Header) map[string]string {
-	m := make(map[string]string, len(h))
-	for name, values := range h {
-		m[name] = strings.Join(values, ", ")
-	}
-	return m
 }
 
 // principalV2 is who asks: the ARN of an IAM identity, or issuer and subject of

@@ -76,15 +76,15 @@ func (p *queuePoller) work(ctx context.Context) {
 	retry := backoff{first: retryFirst, last: retryLast}
 	for ctx.Err() == nil {
 		batch, err := p.gather(ctx)
-		if err != nil && ctx.Err() == nil {
-			p.log.Warn("a queue cannot be read", "function", p.mapping.Function.Name, "error", err)
-			sleep(ctx, retry.pause())
-		} else {
-			retry.reset()
-		}
 		if len(batch) > 0 {
 			p.deliver(ctx, batch)
 		}
+		if err == nil {
+			retry.reset()
+			continue
+		}
+		p.log.Warn("a queue cannot be read", "function", p.mapping.Function.Name, "error", err)
+		sleep(ctx, retry.pause())
 	}
 }
 

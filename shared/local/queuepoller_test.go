@@ -94,7 +94,6 @@ func pollQueue(t *testing.T, queue queueAPI, url string, flying *inFlight, m Que
 	return stop
 }
 
-
 // Only what the function handled is deleted; the rest comes back by itself.
 func TestWhichMessagesAreDeleted(t *testing.T) {
 	all := []string{"m000", "m001", "m002"}

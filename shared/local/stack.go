@@ -130,7 +130,7 @@ func listen(address string) (net.Listener, error) {
 
 // begin starts all but the gateway's serving.
 func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
-	if s.logFile, err = os.OpenFile(filepath.Join(logs, "functions.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+	if s.logFile, err = engines.OpenLog(filepath.Join(logs, "functions.log")); err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
 	log := obs.NewLogger(s.logFile, o.LogLevel)

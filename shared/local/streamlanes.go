@@ -63,49 +63,56 @@ func (w *shardWork) start(ctx context.Context, n int) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// add takes records over in their order and answers with their size. It waits
-// while too much is open, so a slow function slows the reading.
+// add takes records over in their order and answers with their size. Then it
+// waits while too much is open, so a slow function slows the reading.
 func (w *shardWork) add(ctx context.Context, records []types.Record) (bytes int) {
-	for _, r := range records {
-		entry := &streamEntry{
+	entries := make([]*streamEntry, len(records))
+	ofLane := make([][]*streamEntry, len(w.lanes))
+	left := 0
+	for i, r := range records {
+		e := &streamEntry{
 			record: eventRecord(r, w.p.eventARN, r.EventName == types.OperationTypeRemove && w.p.removedTTL != nil && w.p.removedTTL(r)),
 			read:   w.p.now(), done: changesNothing(r),
 		}
-		entry.bytes = eventBytes(entry.record)
-		bytes += entry.bytes
-		w.mu.Lock()
-		w.open = append(w.open, entry)
-		w.bytes += entry.bytes
-		if !entry.done {
-			w.pending++
-		}
-		full := w.pending >= pendingRecords || w.bytes >= pendingBytes
-		w.mu.Unlock()
-		if entry.done {
-			w.finish(nil)
-			continue
-		}
-		l := w.lanes[laneOf(recordKey(r.Dynamodb.Keys), len(w.lanes))]
-		l.mu.Lock()
-		l.queue = append(l.queue, entry)
-		l.mu.Unlock()
-		if full {
-			w.tellLanes()
-			w.awaitRoom(ctx)
+		e.bytes = eventBytes(e.record)
+		bytes += e.bytes
+		entries[i] = e
+		if !e.done {
+			n := laneOf(recordKey(r.Dynamodb.Keys), len(w.lanes))
+			ofLane[n] = append(ofLane[n], e)
+			left++
 		}
 	}
-	w.tellLanes()
+	w.mu.Lock()
+	w.open = append(w.open, entries...)
+	w.bytes += bytes
+	w.pending += left
+	full := w.pending >= pendingRecords || w.bytes >= pendingBytes
+	w.mu.Unlock()
+	if left < len(entries) {
+		w.finish(nil) // the checkpoint may pass those that change nothing
+	}
+	for n, l := range w.lanes {
+		l.add(ofLane[n])
+	}
+	if full {
+		w.awaitRoom(ctx)
+	}
 	return bytes
 }
 
-// tellLanes lets the lanes look at their queues. It is told once for many
-// records, so that batches are not cut by how fast records are handed over.
-func (w *shardWork) tellLanes() {
-	for _, l := range w.lanes {
-		select {
-		case l.more <- struct{}{}:
-		default:
-		}
+// add queues records, all at once, so that batches are not cut by how fast
+// they are handed over.
+func (l *lane) add(entries []*streamEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.queue = append(l.queue, entries...)
+	l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
 	}
 }
 
@@ -239,7 +246,8 @@ func (w *shardWork) deliver(ctx context.Context, batch []*streamEntry) {
 		if err != nil {
 			w.p.log.Warn("a batch of a stream failed and will be tried again", "function", m.Function.Name, "records", len(batch), "tries", tries, "error", err)
 		}
-		if m.Bisect && len(batch) > 1 && handled == 0 {
+		// A function that says where it failed needs no search for the place.
+		if m.Bisect && len(batch) > 1 && err != nil {
 			if !sleep(ctx, retry.pause()) {
 				return
 			}

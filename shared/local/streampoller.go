@@ -62,9 +62,9 @@ type streamsAPI interface {
 // How a poller reads. Five calls a second while nothing happens.
 const (
 	pollEvery     = 200 * time.Millisecond
-	discoverEvery = 10 * time.Second
+	discoverEvery = 5 * time.Minute // for shards without a parent; the end of a shard looks for its children
 	retryFirst    = 200 * time.Millisecond
-	retryLast     = 10 * time.Second
+	retryLast     = 3 * time.Second
 
 	mostPerRead    = 1000
 	bytesPerRead   = 4 << 20  // aimed at, by how large records were so far

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
@@ -45,8 +46,11 @@ func newBatch(r *run) *batch { return &batch{r: r} }
 // add projects a document for every generation it is written to.
 func (b *batch) add(ctx context.Context, d *doc.Document) {
 	it := &item{doc: d}
-	b.items = append(b.items, it)
+	before := len(b.entries)
 	b.project(ctx, it)
+	if len(b.entries) > before { // what cannot be sent must not stay in memory
+		b.items = append(b.items, it)
+	}
 }
 
 func (b *batch) project(ctx context.Context, it *item) {
@@ -75,21 +79,22 @@ func (b *batch) project(ctx context.Context, it *item) {
 			continue
 		}
 		e := &entry{item: it, generation: g}
-		if !e.project(search.Full, nil) {
-			it.refuse("the projection failed")
-		}
+		b.make(ctx, e, search.Full, nil)
 		b.bytes += len(e.source)
 		b.entries = append(b.entries, e)
 	}
 }
 
-// project makes the index document at a level of reduction. It reports false
-// when the projection itself fails on the document; that must cost neither the
-// invocation nor the document's neighbours.
-func (e *entry) project(level search.Reduction, fields search.Fields) (ok bool) {
+// make makes the index document of an entry at a level of reduction. Where the
+// projection itself fails on the document, that is a refusal: it must cost
+// neither the invocation nor the document's neighbours. It reports whether there
+// is something to be sent.
+func (b *batch) make(ctx context.Context, e *entry, level search.Reduction, fields search.Fields) (ok bool) {
 	defer func() {
-		if recover() != nil {
+		if recover() != nil { // what was thrown may quote the document
 			e.source, ok = nil, false
+			e.item.refuse("the projection failed")
+			b.r.x.o.Log.ErrorContext(ctx, "the projection of a document failed", "level", level, "stack", string(debug.Stack()))
 		}
 	}()
 	e.level = level
@@ -191,8 +196,7 @@ func (b *batch) reduce(ctx context.Context, refused []*entry, level search.Reduc
 		if e.refusedFor != "" && mapped != nil {
 			mapped = mapped.Without(e.refusedFor)
 		}
-		if !e.project(level, mapped) {
-			e.item.refuse("the projection failed")
+		if !b.make(ctx, e, level, mapped) {
 			again = append(again, e)
 			continue
 		}
@@ -211,12 +215,15 @@ func (b *batch) send(ctx context.Context, entries []*entry) (refused, missing []
 	var ops []search.Operation
 	var sent []*entry
 	for _, e := range entries {
-		if e.source == nil { // the projection failed
+		if e.source == nil { // there is none
 			refused = append(refused, e)
 			continue
 		}
 		ops = append(ops, search.Operation{ID: e.item.doc.ID, Version: e.item.doc.Version, Generation: e.generation, Source: e.source})
 		sent = append(sent, e)
+		if t := b.r.tasks[e.item.doc.ID]; t != nil {
+			t.tried = true
+		}
 	}
 	if len(ops) == 0 {
 		return refused, nil

@@ -124,7 +124,7 @@ func (x *Indexer) Handle(ctx context.Context, messages []Message) (failed []stri
 // Index is Handle with the outcomes counted.
 func (x *Indexer) Index(ctx context.Context, messages []Message) (report Report, failed []string) {
 	r := newRun(x, messages)
-	r.merge()
+	r.merge(ctx)
 	r.work(ctx)
 	r.sendBack(ctx)
 	r.measureLag(ctx)
@@ -143,10 +143,10 @@ type lagBook struct {
 	due    moment
 }
 
-func (b *lagBook) record(ctx context.Context, oldest doc.Version) error {
+func (b *lagBook) record(ctx context.Context, lag time.Duration) error {
 	now := b.now()
 	if !b.due.pass(now, lagEvery) {
 		return nil
 	}
-	return b.ledger.RecordLag(ctx, store.LagMeasure{At: now, Lag: max(now.Sub(oldest.Time()), 0)})
+	return b.ledger.RecordLag(ctx, store.LagMeasure{At: now, Lag: lag})
 }

@@ -22,7 +22,7 @@ const (
 type Record struct {
 	Sequence string // the stream's sequence number, a decimal of up to 40 digits
 	Event    Event
-	ByTTL    bool   // the removal was made by DynamoDB's time to live, not by a person or a program
+	ByTTL    bool   // the removal was made by DynamoDB's time to live; for the log, the judgement is the same
 	ID       doc.ID // "" when Unreadable says why there is none
 	New, Old *Image
 	// Unreadable says why the record cannot be understood: its keys are not

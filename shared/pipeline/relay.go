@@ -77,20 +77,26 @@ var ErrNoSequence = errors.New("a record without a sequence number failed")
 // that the table refuses for good (it has no room for the version, say) is
 // treated in the same way. Both stay in the table for the full comparison.
 func (r *Relay) Handle(ctx context.Context, records []Record) (failed []string, err error) {
-	report, lowest := r.relay(ctx, records)
+	report, failed, err := r.Relay(ctx, records)
 	report.measure(r.o.Metrics)
 	r.o.Log.InfoContext(ctx, "relayed", "records", report.Records, "signals", report.Signalled,
 		"messages", report.Messages, "adopted", report.Adopted, "failed", report.Failed)
-	switch {
-	case lowest == nil:
-		return nil, nil
-	case *lowest == "":
-		return nil, ErrNoSequence
-	}
-	return []string{*lowest}, nil
+	return failed, err
 }
 
-// relay is Handle with the outcomes counted. lowest is nil when nothing failed.
+// Relay is Handle with the outcomes counted.
+func (r *Relay) Relay(ctx context.Context, records []Record) (report RelayReport, failed []string, err error) {
+	report, lowest := r.relay(ctx, records)
+	switch {
+	case lowest == nil:
+		return report, nil, nil
+	case *lowest == "":
+		return report, nil, ErrNoSequence
+	}
+	return report, []string{*lowest}, nil
+}
+
+// relay does it. lowest is nil when nothing failed.
 func (r *Relay) relay(ctx context.Context, records []Record) (report RelayReport, lowest *string) {
 	report.Records = len(records)
 	fail := func(n int, sequence string) {
@@ -119,6 +125,7 @@ func (r *Relay) relay(ctx context.Context, records []Record) (report RelayReport
 		switch err := r.o.Adopter.Adopt(ctx, foreign(record)); {
 		case err == nil:
 			report.Adopted++
+			r.o.Log.InfoContext(ctx, "a foreign change was adopted", "sequence", record.Sequence, "event", record.Event, "byTTL", record.ByTTL)
 		case permanent(err):
 			report.Unadoptable++
 			r.o.Log.ErrorContext(ctx, "a foreign change cannot be adopted", "sequence", record.Sequence, "kind", doc.KindOf(err))

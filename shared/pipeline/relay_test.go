@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"holdfast/shared/doc"
 	"holdfast/shared/obs"
 	"holdfast/shared/pipeline"
@@ -223,4 +225,89 @@ func (w *relayWorld) Adopt(_ context.Context, f store.Foreign) error {
 	}
 	fmt.Fprintf(&w.told, "%s the %s of %s, which was at %d and is at %d\n", what, kind, f.ID, f.Old.Version, f.New.Version)
 	return err
+}
+
+// Whatever fails, a record before the one from which delivery begins again is
+// settled, and the outcomes add up.
+func TestNoRecordIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var records []pipeline.Record
+		for i := range rapid.IntRange(0, 300).Draw(t, "records") {
+			id := doc.ID(fmt.Sprintf("users/%d", rapid.IntRange(1, 150).Draw(t, "id")))
+			image := func(v doc.Version) *pipeline.Image {
+				return &pipeline.Image{Version: v, Nonce: "n", Collection: "users", Deleted: rapid.Bool().Draw(t, "deleted")}
+			}
+			r := pipeline.Record{Sequence: fmt.Sprint(95 + i), ID: id, Event: pipeline.Modify, New: image(doc.Version(100 + i)), Old: image(doc.Version(rapid.IntRange(0, 400).Draw(t, "was")))}
+			switch rapid.IntRange(0, 9).Draw(t, "kind") {
+			case 0:
+				r.Event, r.New = pipeline.Remove, nil
+			case 1:
+				r.ID, r.Unreadable = "", "odd"
+			}
+			records = append(records, r)
+		}
+		q := &fallibleQueue{t: t, sent: map[doc.ID]doc.Version{}, tried: map[doc.ID]bool{}}
+		relay := pipeline.NewRelay(pipeline.RelayOptions{Queue: q, Adopter: q, Now: func() time.Time { return noon }})
+		report, failed, err := relay.Relay(context.Background(), records)
+		if err != nil || len(failed) > 1 || (len(failed) == 0) != (report.Failed == 0) {
+			t.Fatalf("%+v %v %v", report, failed, err)
+		}
+		if sum := report.Merged + report.Signalled + report.Quiet + report.Adopted + report.Unadoptable + report.Unreadable + report.Failed; sum != report.Records || report.Records != len(records) {
+			t.Fatalf("%d records, but %d outcomes: %+v", len(records), sum, report)
+		}
+		for i, r := range records {
+			if len(failed) > 0 && r.Sequence == failed[0] {
+				break
+			}
+			if len(failed) > 0 && i == len(records)-1 {
+				t.Fatalf("%s is no record", failed[0])
+			}
+			switch {
+			case r.ID == "", r.New == nil && r.Old.Deleted:
+			case r.New == nil || r.New.Version <= r.Old.Version:
+				if !q.tried[r.ID] {
+					t.Fatalf("%+v is not adopted", r)
+				}
+			case q.sent[r.ID] < r.New.Version:
+				t.Fatalf("%+v is not told, delivery begins again at %v", r, failed)
+			}
+		}
+	})
+}
+
+// fallibleQueue is a queue and a table that fail now and then.
+type fallibleQueue struct {
+	t     *rapid.T
+	sent  map[doc.ID]doc.Version
+	tried map[doc.ID]bool
+}
+
+func (q *fallibleQueue) Send(_ context.Context, out []pipeline.Outgoing) []error {
+	errs := make([]error, len(out))
+	for i, m := range out {
+		signals, _, err := pipeline.Unpack(m.Body)
+		if err != nil {
+			q.t.Fatal(err)
+		}
+		if rapid.IntRange(0, 3).Draw(q.t, "send") == 0 {
+			errs[i] = errors.New("full")
+			continue
+		}
+		for _, s := range signals {
+			q.sent[s.ID] = max(q.sent[s.ID], s.Version)
+		}
+	}
+	return errs
+}
+
+func (q *fallibleQueue) Adopt(_ context.Context, f store.Foreign) error {
+	switch rapid.IntRange(0, 5).Draw(q.t, "adopt") {
+	case 0:
+		return doc.Errorf(doc.Unavailable, "not now")
+	case 1:
+		q.tried[f.ID] = true
+		return doc.Errorf(doc.DocumentTooLarge, "never")
+	}
+	q.tried[f.ID] = true
+	return nil
 }

@@ -3,10 +3,13 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
+	"holdfast/shared/obs"
 )
 
 // task is what an invocation has to do about one id.
@@ -15,6 +18,7 @@ type task struct {
 	oldest   doc.Version
 	tries    int // of the message that has had the fewest
 	messages []int
+	tried    bool // something was sent to the index
 	done     bool
 }
 
@@ -45,14 +49,14 @@ func newRun(x *Indexer, messages []Message) *run {
 }
 
 // merge reads the messages and keeps one task per id.
-func (r *run) merge() {
+func (r *run) merge(ctx context.Context) {
 	r.report.Messages = len(r.messages)
 	for i, m := range r.messages {
 		signals, tries, err := Unpack(m.Body)
 		if err != nil {
 			r.report.Unreadable++
 			r.failed[i] = true
-			r.x.o.Log.Error("a message cannot be understood", "message", m.ID, "receives", m.Receives, "bytes", len(m.Body))
+			r.x.o.Log.ErrorContext(ctx, "a message cannot be understood", "message", m.ID, "receives", m.Receives, "bytes", len(m.Body))
 			continue
 		}
 		r.report.Signals += len(signals)
@@ -111,7 +115,8 @@ func (r *run) slice(ctx context.Context, found []doc.Document, absent []doc.ID) 
 		if r.enough(ctx) {
 			return errEnough
 		}
-		r.open.add(ctx, &found[i])
+		d := found[i] // a copy: a pointer into the slice would keep all of it in memory
+		r.open.add(ctx, &d)
 		if r.open.bytes >= r.x.o.SliceBytes {
 			r.flush(ctx)
 		}
@@ -159,35 +164,30 @@ func (r *run) taken(id doc.ID) {
 }
 
 // sendBack sends what is not done as new messages, before the old ones are
-// acknowledged. Where that fails the old messages are not acknowledged.
+// acknowledged. Where that fails the old messages are not acknowledged. What was
+// not tried comes first, so that the next invocation begins with it and nothing
+// waits for ever behind documents that fail.
 func (r *run) sendBack(ctx context.Context) {
 	// Where only the time was too short, nothing is wrong: the rest is for the
 	// next invocation.
 	enough := r.late && r.report.Settled() > r.report.Merged
-	var left int
 	byTries := map[int][]doc.Signal{}
-	var tries []int
-	for _, id := range r.order {
-		t := r.tasks[id]
-		if t.done {
-			continue
+	for _, tried := range []bool{false, true} {
+		for _, id := range r.order {
+			t := r.tasks[id]
+			if t.done || t.tried != tried {
+				continue
+			}
+			n := t.tries + 1
+			if enough {
+				n = t.tries
+			}
+			byTries[n] = append(byTries[n], t.signal)
 		}
-		left++
-		n := t.tries + 1
-		if enough {
-			n = t.tries
-		}
-		if _, ok := byTries[n]; !ok {
-			tries = append(tries, n)
-		}
-		byTries[n] = append(byTries[n], t.signal)
-	}
-	if left == 0 {
-		return
 	}
 	var out []Outgoing
 	var content [][]doc.Signal
-	for _, n := range tries {
+	for _, n := range slices.Sorted(maps.Keys(byTries)) {
 		packed, err := Pack(byTries[n], n)
 		if err != nil {
 			r.x.o.Log.ErrorContext(ctx, "packing signals failed", "error", err)
@@ -203,10 +203,10 @@ func (r *run) sendBack(ctx context.Context) {
 			content = append(content, p.Signals)
 		}
 	}
-	var errs []error
-	if len(out) > 0 {
-		errs = r.x.o.Queue.Send(ctx, out)
+	if len(out) == 0 {
+		return
 	}
+	errs := r.x.o.Queue.Send(ctx, out)
 	for i, signals := range content {
 		if errs != nil && errs[i] != nil {
 			r.x.o.Log.WarnContext(ctx, "sending signals back failed", "signals", len(signals), "error", errs[i])
@@ -243,11 +243,14 @@ func (r *run) delay(tries int) time.Duration {
 	return d - time.Duration(r.x.o.Jitter()*float64(d)/2)
 }
 
+// measureLag tells how old the oldest news was that the index took.
 func (r *run) measureLag(ctx context.Context) {
 	if r.oldest == 0 {
 		return
 	}
-	if err := r.x.lag.record(ctx, r.oldest); err != nil {
+	lag := max(r.x.o.Now().Sub(r.oldest.Time()), 0)
+	r.x.o.Metrics.Record([]obs.Metric{{Name: "IndexerLag", Unit: obs.Milliseconds, Value: float64(lag.Milliseconds())}})
+	if err := r.x.lag.record(ctx, lag); err != nil {
 		r.x.o.Log.WarnContext(ctx, "recording the lag failed", "error", err)
 	}
 }

@@ -35,7 +35,6 @@ type world struct {
 
 	// what goes wrong
 	refused     map[doc.ID]search.Reduction // the index refuses the id at levels below this one; above EnvelopeOnly: at all
-	refusesAny  bool
 	environment func(op search.Operation) (search.Outcome, bool)
 	broken      map[string]bool // engine or call → it fails
 	sliceOf     int             // documents per slice of the table; 0: all

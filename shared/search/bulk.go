@@ -17,6 +17,10 @@ import (
 // answer stays small whatever the documents' size.
 const maxBulkOperations = 2000
 
+// smallestBulk is the least that requests shrink to when OpenSearch finds them
+// too large: about one of the largest documents.
+const smallestBulk = 1 << 20
+
 // Operation writes one version of a document, or its marker, to the index of a
 // generation. The index keeps the newest version it was ever given; an equal
 // one is written again.
@@ -73,7 +77,7 @@ func (c *Client) Write(ctx context.Context, ops []Operation) ([]Outcome, error) 
 			return nil, fmt.Errorf("operation %d (%s) lacks an id, a version or a source", i, op.ID)
 		}
 	}
-	w := bulkWrite{client: c, ops: ops, outcomes: make([]Outcome, len(ops))}
+	w := bulkWrite{client: c, ops: ops, outcomes: make([]Outcome, len(ops)), most: c.bulkBytes}
 	for from := 0; from < len(ops); {
 		to := w.cut(from)
 		if broken := w.send(ctx, from, to); broken != nil {
@@ -90,6 +94,7 @@ type bulkWrite struct {
 	client   *Client
 	ops      []Operation
 	outcomes []Outcome
+	most     int // bytes of a request; halved when one is too large
 }
 
 func (w *bulkWrite) fill(from, to int, o Outcome) {
@@ -103,7 +108,7 @@ func (w *bulkWrite) cut(from int) (to int) {
 	size := 0
 	for to = from; to < len(w.ops) && to-from < maxBulkOperations; to++ {
 		size += w.lineBytes(w.ops[to])
-		if size > w.client.bulkBytes && to > from {
+		if size > w.most && to > from {
 			break
 		}
 	}
@@ -137,6 +142,9 @@ func (w *bulkWrite) send(ctx context.Context, from, to int) (broken *Outcome) {
 	case f.status == http.StatusRequestEntityTooLarge, f.status == http.StatusBadRequest && !aboutCluster(f.kind, f.reason):
 		// Too large, or something in it that OpenSearch cannot read at all: the
 		// halves tell which operation it is.
+		if f.status == http.StatusRequestEntityTooLarge {
+			w.most = max(w.most/2, smallestBulk)
+		}
 		if to-from > 1 {
 			middle := from + (to-from)/2
 			if broken = w.send(ctx, from, middle); broken != nil {

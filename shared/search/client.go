@@ -47,6 +47,7 @@ type Client struct {
 	prefix    string
 	replicas  int
 	bulkBytes int
+	budget    int // MaxExamined, or less in tests
 	log       *slog.Logger
 
 	creation sync.Mutex
@@ -78,7 +79,7 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the transport to opensearch: %w", err)
 	}
-	c := &Client{transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, log: o.Log}
+	c := &Client{transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, log: o.Log}
 	if c.bulkBytes <= 0 {
 		c.bulkBytes = DefaultBulkBytes
 	}

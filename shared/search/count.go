@@ -22,8 +22,8 @@ func (s *search) count(ctx context.Context, result *Result) error {
 		sure = answers[0].Aggregations[sureName].Count
 	}
 	doubtful := total - sure
-	if doubtful > MaxExamined {
-		return tooCostly("the count", doubtful)
+	if doubtful > s.client.budget {
+		return s.tooCostly("the count", doubtful)
 	}
 	result.Count, result.CountExact = sure, true
 	if doubtful == 0 {
@@ -38,8 +38,8 @@ func (s *search) count(ctx context.Context, result *Result) error {
 		if h == nil {
 			return nil
 		}
-		if looked == MaxExamined {
-			return tooCostly("the count", looked+1)
+		if looked == s.client.budget {
+			return s.tooCostly("the count", looked+1)
 		}
 		_, matches, _, err := s.decide(h)
 		if err != nil {

@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"encoding/json"
 
 	"holdfast/shared/filter"
 )
@@ -9,7 +10,7 @@ import (
 // ForbidAutoCreation is what Ensure does before it creates the first index.
 func ForbidAutoCreation(ctx context.Context, c *Client) error { return c.forbidAutoCreation(ctx) }
 
-// Readings are a filter's two queries and the count of their clauses.
+// What the tests look at from outside.
 var (
 	Compile   = compile
 	PlainName = plainName
@@ -26,7 +27,7 @@ func MayAndSure(ctx context.Context, c *Client, r Request, filters []filter.Expr
 		s := newSearch(c, r)
 		aliases = s.aliases
 		for _, q := range []query{s.reading.may, s.reading.sure} {
-			bodies = append(bodies, object{"query": allOf(s.scope, q).dsl(), "size": 1000, "_source": false, "sort": []string{fieldID}})
+			bodies = append(bodies, object{"query": allOf(s.scope, q).dsl(), "size": 1000, "_source": false, "track_total_hits": false, "sort": []string{fieldID}})
 		}
 	}
 	answers, err := c.searches(ctx, aliases, bodies...)
@@ -50,3 +51,18 @@ func MayAndSure(ctx context.Context, c *Client, r Request, filters []filter.Expr
 
 // AppendName is the field name of a member name.
 func AppendName(name string) string { return string(appendName(nil, name)) }
+
+// ReadingText is a reading's two queries as JSON.
+func ReadingText(r reading) (may, sure string) {
+	text := func(q query) string {
+		b, _ := json.Marshal(q.dsl())
+		return string(b)
+	}
+	return text(r.may), text(r.sure)
+}
+
+// Forbidding is the new value of the cluster's setting.
+var Forbidding = forbidding
+
+// LimitExamined gives the client a smaller budget of documents to look at.
+func LimitExamined(c *Client, most int) { c.budget = most }

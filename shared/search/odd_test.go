@@ -88,6 +88,10 @@ func TestOddDocumentsAreFound(t *testing.T) {
 			if err := c.Ensure(t.Context(), g); err != nil {
 				t.Fatal(err)
 			}
+			if order == 1 {
+				// Its thousand names were there once; they make all that comes after slow.
+				docs = slices.DeleteFunc(docs, func(d doc.Document) bool { return d.ID == "odd/many-names" })
+			}
 			rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 			index(t, c, g, docs...)
 			from := []search.Source{{Collection: "odd", Family: g.Family}}

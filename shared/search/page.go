@@ -61,7 +61,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			if looked {
 				examined++
 			}
-			if looked && examined >= MaxExamined {
+			if looked && examined >= s.client.budget {
 				if matches {
 					result.Documents = append(result.Documents, d)
 				}
@@ -98,7 +98,7 @@ func (s *search) open(ctx context.Context, after position, result *Result) (*str
 	if lost.constant == never {
 		return hits, &strays{}, nil
 	}
-	ask := object{"query": allOf(s.may(), lost).dsl(), "size": 0, "track_total_hits": MaxExamined + 1}
+	ask := object{"query": allOf(s.may(), lost).dsl(), "size": 0, "track_total_hits": s.client.budget + 1}
 	answers, err := s.client.searches(ctx, s.aliases,
 		s.body(hits.query, s.order, after, hits.size), ask)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *search) open(ctx context.Context, after position, result *Result) (*str
 		hits.take(answers[0].Hits.Hits)
 		return hits, &strays{}, nil
 	}
-	if many > MaxExamined {
-		return nil, nil, tooCostly("the sort", many)
+	if many > s.client.budget {
+		return nil, nil, s.tooCostly("the sort", many)
 	}
 	strays, err := s.strays(ctx, allOf(s.may(), lost), after, result)
 	if err != nil {

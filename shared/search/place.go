@@ -17,7 +17,6 @@ const maxPositions = 4
 // elements apart: it has their values at the path without positions, and those
 // of arrays inside arrays as well, which paths do not pass through.
 type place struct {
-	names    []string // field names
 	path     string   // all steps taken as names
 	readings []string // every path that the values may stand at; nil: too many to tell
 	doubt    query    // what makes a value at path not surely one that the path reaches

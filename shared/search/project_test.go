@@ -128,8 +128,8 @@ func TestBudgetsAreListed(t *testing.T) {
 		name, data string
 		partial    []string
 	}{
-		{"within the budget", manyNames(700), nil},
-		{"one path too many is a leaf of the last", `{"a":` + manyNames(749) + `,"b":{"c":1}}`, []string{"a.n00748.v"}},
+		{"within the budget", manyNames(600), nil},
+		{"one path too many is a leaf of the last", `{"a":` + manyNames(599) + `,"b":{"c":1}}`, []string{"a.n00598.v"}},
 		{"far too many end in one entry", `{"a":` + manyNames(5000) + `,"b":{"c":1}}`, []string{"a"}},
 		{"more than is looked at", `{"a":` + manyNames(20000) + `}`, []string{"a"}},
 		{"at the top", manyNames(9000), []string{""}},

@@ -176,7 +176,7 @@ func (s *search) decide(h *hit) (d doc.Document, matches, looked bool, err error
 // may are the documents in scope that may match.
 func (s *search) may() query { return allOf(s.scope, s.reading.may) }
 
-func tooCostly(what string, actual int) error {
+func (s *search) tooCostly(what string, actual int) error {
 	return doc.Errorf(doc.QueryTooCostly, "%s would have to look at more documents than one query may", what).
-		With("limit", MaxExamined).With("actual", actual)
+		With("limit", s.client.budget).With("actual", actual)
 }

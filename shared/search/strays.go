@@ -32,15 +32,16 @@ func (s *strays) shift() { s.entries = s.entries[1:] }
 func (s *search) strays(ctx context.Context, q query, after position, result *Result) (*strays, error) {
 	kept := &strays{}
 	byID := orderOf(nil)
-	hits := s.stream(q, byID, nil, firstChunk)
+	hits, looked := s.stream(q, byID, nil, firstChunk), 0
 	for {
 		h, _, err := hits.next(ctx, mostChunk)
 		if err != nil || h == nil {
 			return kept, err
 		}
-		if result.Examined++; result.Examined > 2*MaxExamined {
-			return nil, tooCostly("the sort", result.Examined)
+		if looked++; looked > s.client.budget {
+			return nil, s.tooCostly("the sort", looked)
 		}
+		result.Examined++
 		d, matches, _, err := s.decide(h)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 // The budgets of one document. What is beyond them is not indexed but listed
 // in $partial, and so still found by looking at the document.
 const (
-	maxPaths     = 1500  // distinct paths; each makes three to five fields in the mapping
+	maxPaths     = 1200  // distinct paths; each makes three to five fields in the mapping, which has 6,000
 	maxPathBytes = 1024  // of one path as a field name
 	maxLevels    = 40    // steps of a path; documents that are stored have fewer
 	maxElements  = 5000  // objects at declared nested paths, each an index document of its own; OpenSearch takes 10,000

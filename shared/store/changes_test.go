@@ -64,7 +64,7 @@ func TestChangesWithTies(t *testing.T) {
 	}
 	const ties = 70
 	for i := range ties {
-		tb.put(t, doc.ID(fmt.Sprintf("tie/%d", i)), item{"version": n("5000"), "bucket": n(fmt.Sprint(i % 2)), "data": m(item{})})
+		tb.put(t, doc.ID(fmt.Sprintf("tie/%d", i)), item{"version": number("5000"), "bucket": number(fmt.Sprint(i % 2)), "data": object(item{})})
 	}
 	for _, limit := range []int{1, 3, 8, 64, 200} {
 		seen := map[doc.ID]bool{}

@@ -33,6 +33,7 @@ type faults struct {
 	mu    sync.Mutex
 	seen  map[string]int
 	bases map[string]int
+	body  string // of the last request
 	plan  func(operation string, n int) fault
 	after func(operation string, n int) // called after a request was applied or lost
 }
@@ -70,6 +71,7 @@ func (f *faults) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	n := f.seen[operation]
 	f.seen[operation]++
+	f.body = string(body)
 	f.mu.Unlock()
 	what := fine
 	if f.plan != nil {

@@ -19,15 +19,15 @@ import (
 
 type item = map[string]types.AttributeValue
 
-func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
-func n(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
-func m(v item) types.AttributeValue   { return &types.AttributeValueMemberM{Value: v} }
+func text(v string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: v} }
+func number(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }
+func object(v item) types.AttributeValue   { return &types.AttributeValueMemberM{Value: v} }
 
 // put writes an item as another tool would.
 func (tb tables) put(t *testing.T, id doc.ID, attrs item) {
 	t.Helper()
 	all := maps.Clone(attrs)
-	all["pk"], all["sk"] = s(id.Root()), s(id.Rest())
+	all["pk"], all["sk"] = text(id.Root()), text(id.Rest())
 	if _, err := tb.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tb.documents, Item: all}); err != nil {
 		t.Fatalf("put as another tool: %v", err)
 	}
@@ -37,7 +37,7 @@ func (tb tables) put(t *testing.T, id doc.ID, attrs item) {
 func (tb tables) get(t *testing.T, id doc.ID) item {
 	t.Helper()
 	out, err := tb.client.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &tb.documents, ConsistentRead: aws.Bool(true), Key: item{"pk": s(id.Root()), "sk": s(id.Rest())},
+		TableName: &tb.documents, ConsistentRead: aws.Bool(true), Key: item{"pk": text(id.Root()), "sk": text(id.Rest())},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func (tb tables) get(t *testing.T, id doc.ID) item {
 
 func (tb tables) remove(t *testing.T, id doc.ID) {
 	t.Helper()
-	if _, err := tb.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tb.documents, Key: item{"pk": s(id.Root()), "sk": s(id.Rest())}}); err != nil {
+	if _, err := tb.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tb.documents, Key: item{"pk": text(id.Root()), "sk": text(id.Rest())}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -69,23 +69,23 @@ func seen(it item) store.Seen {
 func TestForeignItems(t *testing.T) {
 	tb := newTables(t)
 	st := tb.open(nil)
-	odd := item{"data": m(item{
+	odd := item{"data": object(item{
 		"ss": &types.AttributeValueMemberSS{Value: []string{"b", "a"}},
 		"ns": &types.AttributeValueMemberNS{Value: []string{"10", "9", "1.5"}},
 		"bs": &types.AttributeValueMemberBS{Value: [][]byte{{2}, {1}}},
 		"b":  &types.AttributeValueMemberB{Value: []byte("hi")},
-		"n":  n("100E1"), "l": &types.AttributeValueMemberL{Value: []types.AttributeValue{n("1"), s("x")}},
+		"n":  number("100E1"), "l": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("1"), text("x")}},
 	})}
 	for name, attrs := range map[string]item{
 		"no system attributes": odd,
 		"no data":              {},
-		"data is text":         {"data": s("text")},
-		"odd attributes":       {"data": m(item{}), "nonce": n("5"), "createdAt": s("yesterday"), "updatedAt": s(""), "deleted": s("no"), "expiresAt": s("never"), "ttl": s("x"), "collection": n("1")},
-		"version zero":         {"data": m(item{}), "version": n("0"), "bucket": n("1")},
-		"version negative":     {"data": m(item{}), "version": n("-5"), "bucket": n("1")},
-		"version a fraction":   {"data": m(item{}), "version": n("1.5"), "bucket": n("1")},
-		"version huge":         {"data": m(item{}), "version": n("1e60"), "bucket": n("-1")},
-		"version small":        {"data": m(item{}), "version": n("17"), "bucket": n("999")},
+		"data is text":         {"data": text("text")},
+		"odd attributes":       {"data": object(item{}), "nonce": number("5"), "createdAt": text("yesterday"), "updatedAt": text(""), "deleted": text("no"), "expiresAt": text("never"), "ttl": text("x"), "collection": number("1")},
+		"version zero":         {"data": object(item{}), "version": number("0"), "bucket": number("1")},
+		"version negative":     {"data": object(item{}), "version": number("-5"), "bucket": number("1")},
+		"version a fraction":   {"data": object(item{}), "version": number("1.5"), "bucket": number("1")},
+		"version huge":         {"data": object(item{}), "version": number("1e60"), "bucket": number("-1")},
+		"version small":        {"data": object(item{}), "version": number("17"), "bucket": number("999")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const id doc.ID = "foreign/1/part/2"
@@ -130,8 +130,8 @@ func TestForeignItems(t *testing.T) {
 	}
 	// Keys that are no ids are passed over.
 	tb.put(t, "mixed/1", odd)
-	for _, key := range []item{{"pk": s("mixed/1"), "sk": s("no slash")}, {"pk": s("mixed/1"), "sk": s("//")}, {"pk": s("mixed/1"), "sk": s("/a/")}, {"pk": s("mixed"), "sk": s("/1")}} {
-		key["version"], key["bucket"] = n("5"), n("0")
+	for _, key := range []item{{"pk": text("mixed/1"), "sk": text("no slash")}, {"pk": text("mixed/1"), "sk": text("//")}, {"pk": text("mixed/1"), "sk": text("/a/")}, {"pk": text("mixed"), "sk": text("/1")}} {
+		key["version"], key["bucket"] = number("5"), number("0")
 		if _, err := tb.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tb.documents, Item: key}); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestAdopt(t *testing.T) {
 		const id doc.ID = "adopt/changed"
 		old := write(id)
 		changed := maps.Clone(old)
-		changed["data"] = m(item{"text": s("theirs")})
+		changed["data"] = object(item{"text": text("theirs")})
 		tb.put(t, id, changed)
 		adopt(store.Foreign{ID: id, Old: seen(old), New: seen(changed)})
 		d, err := st.Load(ctx, id)
@@ -202,7 +202,7 @@ func TestAdopt(t *testing.T) {
 	})
 	t.Run("new, without system attributes", func(t *testing.T) {
 		const id doc.ID = "adopt/new/of/them"
-		tb.put(t, id, item{"data": m(item{"text": s("theirs")})})
+		tb.put(t, id, item{"data": object(item{"text": text("theirs")})})
 		adopt(store.Foreign{ID: id})
 		d, err := st.Load(ctx, id)
 		if err != nil || d.Version < doc.VersionAt(time.Now().Add(-time.Minute)) || d.CreatedAt.IsZero() {
@@ -216,7 +216,7 @@ func TestAdopt(t *testing.T) {
 	t.Run("version lowered", func(t *testing.T) {
 		const id doc.ID = "adopt/lowered"
 		old := write(id)
-		tb.put(t, id, item{"data": m(item{}), "version": n("17"), "bucket": n("0")})
+		tb.put(t, id, item{"data": object(item{}), "version": number("17"), "bucket": number("0")})
 		adopt(store.Foreign{ID: id, Old: seen(old), New: store.Seen{Version: 17}})
 		if d, err := st.Load(ctx, id); err != nil || d.Version <= seen(old).Version {
 			t.Errorf("%+v, %v", d, err)
@@ -261,7 +261,7 @@ func TestAdopt(t *testing.T) {
 		old := write(id)
 		tb.remove(t, id)
 		behind := maps.Clone(old)
-		behind["version"], behind["nonce"] = n(strconv.FormatInt(int64(seen(old).Version-5), 10)), s("late")
+		behind["version"], behind["nonce"] = number(strconv.FormatInt(int64(seen(old).Version-5), 10)), text("late")
 		tb.put(t, id, behind)
 		adopt(store.Foreign{ID: id, Old: seen(old), Removed: true})
 		if d, err := st.Load(ctx, id); err != nil || d.Version <= seen(old).Version {
@@ -272,7 +272,7 @@ func TestAdopt(t *testing.T) {
 		const id doc.ID = "adopt/since"
 		old := write(id)
 		changed := maps.Clone(old)
-		changed["data"] = m(item{"text": s("theirs")})
+		changed["data"] = object(item{"text": text("theirs")})
 		tb.put(t, id, changed)
 		now := write(id)
 		adopt(store.Foreign{ID: id, Old: seen(old), New: seen(changed)})
@@ -293,7 +293,7 @@ func TestAdopt(t *testing.T) {
 		const id doc.ID = "adopt/race"
 		old := write(id)
 		changed := maps.Clone(old)
-		changed["data"] = m(item{"text": s("theirs")})
+		changed["data"] = object(item{"text": text("theirs")})
 		tb.put(t, id, changed)
 		var wg sync.WaitGroup
 		for range 4 {
@@ -314,11 +314,51 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
+	t.Run("overtaken between reading and writing", func(t *testing.T) {
+		for name, removed := range map[string]bool{"changed": false, "removed": true} {
+			id := doc.ID("adopt/overtaken/" + name + "/x")
+			old := write(id)
+			changed := maps.Clone(old)
+			changed["data"] = object(item{"text": text("theirs")})
+			tb.put(t, id, changed)
+			if removed {
+				tb.remove(t, id)
+			}
+			f := &faults{}
+			through := tb.open(f)
+			if _, err := through.Put(ctx, id+"/other", data(""), doc.Condition{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := through.State().Register(ctx, id.Collection()); err != nil {
+				t.Fatal(err)
+			}
+			f.rebase()
+			var newest doc.Version
+			f.after = func(op string, n int) {
+				if op == "GetItem" && n == f.base(op) {
+					w, err := st.Put(ctx, id, data("newest"), doc.Condition{})
+					if err != nil {
+						t.Error(err)
+					}
+					newest = w.Version
+				}
+			}
+			if err := through.Adopt(ctx, store.Foreign{ID: id, Old: seen(old), New: seen(changed), Removed: removed}); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := st.Load(ctx, id); err != nil || d.Data["text"] != "newest" || d.Version != newest {
+				t.Errorf("%s: %+v, %v; the writer wrote version %d", name, d, err, newest)
+			}
+			if tried := f.count("UpdateItem") - f.base("UpdateItem") + f.count("PutItem") - f.base("PutItem"); tried != 1 {
+				t.Errorf("%s: %d writes were tried", name, tried)
+			}
+		}
+	})
 	t.Run("answer lost", func(t *testing.T) {
 		const id doc.ID = "adopt/lost"
 		old := write(id)
 		changed := maps.Clone(old)
-		changed["data"] = m(item{"text": s("theirs")})
+		changed["data"] = object(item{"text": text("theirs")})
 		tb.put(t, id, changed)
 		f := &faults{}
 		through := tb.open(f)
@@ -353,13 +393,13 @@ func TestExpired(t *testing.T) {
 			t.Fatal(err)
 		}
 		it := tb.get(t, id)
-		it["expiresAt"] = n(strconv.FormatInt(at.UnixMicro(), 10))
-		it["ttl"] = n(strconv.FormatInt(at.Add(time.Hour).Unix(), 10))
-		it["createdAt"] = n("1000")
+		it["expiresAt"] = number(strconv.FormatInt(at.UnixMicro(), 10))
+		it["ttl"] = number(strconv.FormatInt(at.Add(time.Hour).Unix(), 10))
+		it["createdAt"] = number("1000")
 		tb.put(t, id, it)
 		return seen(it).Version
 	}
-	v := expire(time.Now().Add(time.Hour))
+	expire(time.Now().Add(time.Hour))
 	d, err := st.Load(ctx, id)
 	if err != nil || d.ExpiresAt.IsZero() {
 		t.Fatalf("before its end: %+v, %v", d, err)
@@ -370,7 +410,7 @@ func TestExpired(t *testing.T) {
 	if it := tb.get(t, id); it["expiresAt"] != nil || it["ttl"] != nil {
 		t.Errorf("the end was kept: %v", it)
 	}
-	v = expire(time.Now().Add(-time.Second))
+	v := expire(time.Now().Add(-time.Second))
 	if _, err := st.Load(ctx, id); doc.KindOf(err) != doc.NotFound {
 		t.Errorf("load: %v", err)
 	}

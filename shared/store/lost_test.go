@@ -211,6 +211,53 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
+// TestSameVersion has two writers choose the same version, as they do when both
+// take one more than the last: the version alone does not say whose write it is.
+func TestSameVersion(t *testing.T) {
+	tb := newTables(t)
+	const id doc.ID = "same/1"
+	for name, cond := range map[string]doc.Condition{"blind": {}, "create only": {Absent: true}} {
+		f := &faults{}
+		st := tb.open(f)
+		if _, err := st.Put(t.Context(), "same/other", data(""), doc.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		tb.remove(t, id)
+		f.rebase()
+		f.plan = func(op string, n int) fault {
+			if op == "UpdateItem" && n == f.base(op) {
+				return lostBefore
+			}
+			return fine
+		}
+		var theirs string
+		f.after = func(op string, n int) {
+			if op != "UpdateItem" || n != f.base(op) {
+				return
+			}
+			var request struct {
+				ExpressionAttributeValues map[string]struct{ N string }
+			}
+			// Other values are of other types; only the number is wanted.
+			_ = json.Unmarshal([]byte(f.body), &request)
+			theirs = request.ExpressionAttributeValues[":version"].N
+			tb.put(t, id, item{"version": number(theirs), "bucket": number("0"), "nonce": text("theirs"), "createdAt": number(theirs), "data": object(item{"text": text("theirs")})})
+		}
+		w, err := st.Put(t.Context(), id, data("mine"), cond)
+		got, loadErr := tb.open(nil).Load(t.Context(), id)
+		if loadErr != nil {
+			t.Fatal(loadErr)
+		}
+		if cond.Absent {
+			if doc.KindOf(err) != doc.VersionConflict || got.Data["text"] != "theirs" {
+				t.Errorf("%s: %+v, %v; %v is there", name, w, err, got.Data)
+			}
+		} else if err != nil || w.Created || w.Version.String() <= theirs || got.Data["text"] != "mine" {
+			t.Errorf("%s: %+v, %v; %v is there", name, w, err, got.Data)
+		}
+	}
+}
+
 // TestNotApplied has a refusal that settles an unclear attempt: the id stands
 // where it stood, so the attempt was not applied.
 func TestNotApplied(t *testing.T) {

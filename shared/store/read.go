@@ -236,5 +236,5 @@ func (t *typicalSize) saw(memory int) {
 	if old == 0 {
 		old = firstGuess
 	}
-	t.bytes.Store(max(int64(memory), old-old/2))
+	t.bytes.Store(max(int64(memory), old-old/8))
 }

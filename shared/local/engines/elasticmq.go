@@ -31,7 +31,10 @@ messages-storage { enabled = true, uri = "` + hocon(uri) + `" }
 		path: parts.Java, dir: dir, url: urlOf(port),
 		args: append(javaFlags("192m"), "-Dconfig.file="+config,
 			"-cp", filepath.Join(parts.ElasticMQ, "*"), "org.elasticmq.server.Main"),
-		ready:  func(ctx context.Context) error { return answers(ctx, urlOf(port)) },
+		ready: func(ctx context.Context) error { return answers(ctx, urlOf(port)) },
+		// It answers before it has read its queues back. Who makes a queue in
+		// between gets an empty one, and what was in it is gone.
+		says:   "started in",
 		within: 120 * time.Second,
 	}, nil
 }

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -47,6 +49,11 @@ func (c Cache) Provide(ctx context.Context, names ...Name) (Parts, error) {
 		}
 		c.Dir = filepath.Join(base, "holdfast", "engines")
 	}
+	dir, err := filepath.Abs(c.Dir) // engines run in directories of their own
+	if err != nil {
+		return Parts{}, fmt.Errorf("engine cache: %w", err)
+	}
+	c.Dir = dir
 	var absent []Name
 	for _, n := range names {
 		if place(n) != "" && !exists(filepath.Join(c.Dir, place(n))) {
@@ -113,7 +120,12 @@ func toolsFor(names, absent []Name) []Tool {
 // complete, so that it is either whole or not there. One fetch runs at a time
 // over the cache: Maven's own repository does not bear two writers.
 func (c Cache) fetch(ctx context.Context, n Name, tools map[string]string) error {
-	unlock, err := Lock(ctx, filepath.Join(c.Dir, ".lock"))
+	lock := filepath.Join(c.Dir, ".lock")
+	unlock, err := TryLock(lock)
+	if errors.Is(err, ErrLocked) {
+		c.Say(fmt.Sprintf("%s: waiting for another process that fetches engines", n))
+		unlock, err = Lock(ctx, lock)
+	}
 	if err != nil {
 		return err
 	}
@@ -237,17 +249,25 @@ func fillJars(ctx context.Context, tools map[string]string, work string, pom []b
 	return nil
 }
 
-// run executes a tool; its last output is the error's text.
+// run executes a tool, which does not outlive this process either. Its last
+// output is the error's text.
 func run(ctx context.Context, dir, path string, args ...string) error {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = dir
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, 5*time.Second
+	child, err := startChild(cmd)
 	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("%s: %w\n%s", filepath.Base(path), err, lastLines(string(out), 15))
+		return fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	select {
+	case err = <-child.exited:
+	case <-ctx.Done():
+		child.signal(syscall.SIGKILL)
+		<-child.exited
+		return ctx.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(path), err, lastLines(out.String(), 15))
 	}
 	return nil
 }

@@ -1,12 +1,13 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ type command struct {
 	say  func(string)
 
 	ready  func(ctx context.Context) error // nil once it serves; asked again and again
+	says   string                          // what its output has to have by then; "": nothing
 	within time.Duration                   // how long that may take
 	tune   func(ctx context.Context) error // done after each start, once it serves; nil: nothing
 }
@@ -112,11 +114,15 @@ func (p *process) supervise(first chan<- error) {
 // live is one life of the process, from start to end. It returns why it ended
 // and whether it had served.
 func (p *process) live(first chan<- error) (served bool, why error) {
-	log, err := openLog(p.c.log)
+	log, err := OpenLog(p.c.log)
 	if err != nil {
 		return false, err
 	}
 	defer log.Close()
+	from, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return false, err
+	}
 	cmd := exec.Command(p.c.path, p.c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.c.dir, log, log
 	child, err := startChild(cmd)
@@ -130,7 +136,7 @@ func (p *process) live(first chan<- error) (served bool, why error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.c.within)
 	defer cancel()
 	serves := make(chan error, 1)
-	go func() { serves <- p.awaitServing(ctx) }()
+	go func() { serves <- p.awaitServing(ctx, from) }()
 	select {
 	case why = <-child.exited:
 		child.signal(syscall.SIGKILL) // whatever it may have left in its group
@@ -153,10 +159,14 @@ func (p *process) live(first chan<- error) (served bool, why error) {
 	return true, exitError(why)
 }
 
-// awaitServing asks until the engine serves and has been tuned.
-func (p *process) awaitServing(ctx context.Context) error {
+// awaitServing asks until the engine serves and has been tuned. Its output
+// begins at an offset of the log.
+func (p *process) awaitServing(ctx context.Context, from int64) error {
 	for {
 		err := p.c.ready(ctx)
+		if err == nil && p.c.says != "" {
+			err = hasSaid(p.c.log, from, p.c.says)
+		}
 		if err == nil && p.c.tune != nil {
 			err = p.c.tune(ctx)
 		}
@@ -169,6 +179,23 @@ func (p *process) awaitServing(ctx context.Context) error {
 		case <-time.After(askEvery):
 		}
 	}
+}
+
+// hasSaid looks for a text in a log after an offset.
+func hasSaid(log string, from int64, text string) error {
+	f, err := os.Open(log)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	said, err := io.ReadAll(io.NewSectionReader(f, from, logLimit))
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(said, []byte(text)) {
+		return fmt.Errorf("it has not said %q", text)
+	}
+	return nil
 }
 
 // pause waits, and goes on waiting while the engine is halted.
@@ -295,21 +322,6 @@ func exitError(err error) error {
 		return errors.New("it ended by itself")
 	}
 	return err
-}
-
-// logLimit is where a log is put aside, at the next start, as <name>.1.
-const logLimit = 16 << 20
-
-func openLog(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > logLimit {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
 // tail is the end of a log, for an error that a person reads.

@@ -38,6 +38,26 @@ func TestAProcessThatDoesNotServeInTimeIsKilled(t *testing.T) {
 	}
 }
 
+func TestAnEngineServesWhenItHasSaidSoInThisLife(t *testing.T) {
+	c := shell(t, "test -e second && sleep 0.3; touch second; echo is up; exec sleep 300")
+	c.says = "is up"
+	p, err := startProcess(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop(time.Second)
+	begun := time.Now()
+	if err := p.kill(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took < 300*time.Millisecond {
+		t.Errorf("after %s the words of the first life were taken for those of the second", took)
+	}
+}
+
 func TestADeadProcessIsStartedAndTunedAgain(t *testing.T) {
 	c := shell(t, "exec sleep 300")
 	var tuned atomic.Int32

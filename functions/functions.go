@@ -1,6 +1,6 @@
-// Package boot is what every function does before it can serve: read the
+// Package functions is what every function does before it can serve: read the
 // environment and build its parts. It runs once in the life of a process.
-package boot
+package functions
 
 import (
 	"context"

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Query is the body of a query.
+type Query struct {
+	From   string              `json:"from"`
+	Filter json.RawMessage     `json:"filter,omitempty"`
+	Sort   []map[string]string `json:"sort,omitempty"` // each {"path":"asc"} or {"path":"desc"}
+	Limit  *int                `json:"limit,omitempty"`
+	After  string              `json:"after,omitempty"`
+	Count  bool                `json:"count,omitempty"`
+	Wait   *Wait               `json:"wait,omitempty"`
+}
+
+// Wait is what a query waits for.
+type Wait struct {
+	Tokens    []string `json:"tokens"`
+	Timeout   string   `json:"timeout,omitempty"`
+	OnTimeout string   `json:"onTimeout,omitempty"`
+}
+
+// Found is a page of a query's answer.
+type Found struct {
+	Page
+	Count *struct {
+		Value json.Number `json:"value"`
+		Exact bool        `json:"exact"`
+	} `json:"count,omitempty"`
+	Examined  json.Number     `json:"examined,omitempty"`
+	Staleness json.RawMessage `json:"staleness"`
+}
+
+// Notice is what the answer says to people about how current it is.
+func (f Found) Notice() string {
+	var s struct {
+		Notice string `json:"notice"`
+	}
+	if json.Unmarshal(f.Staleness, &s) != nil {
+		return ""
+	}
+	return Printable(s.Notice)
+}
+
+// Query asks for one page.
+func (c *Client) Query(ctx context.Context, q Query) (Found, error) {
+	var found Found
+	body, err := json.Marshal(q)
+	if err != nil {
+		return found, err
+	}
+	res, err := c.Do(ctx, Request{Method: http.MethodPost, Path: "/query", Header: jsonHeader(), Body: body, Repeatable: true})
+	if err != nil {
+		return found, err
+	}
+	return found, c.read(res.Body, &found)
+}
+
+// Change is an entry of the change feed.
+type Change struct {
+	ID      string `json:"id"`
+	Version int64  `json:"version"`
+	Deleted bool   `json:"deleted"`
+}
+
+// Changes is a page of the change feed, in the order of versions.
+type Changes struct {
+	Changes     []Change  `json:"changes"`
+	Next        string    `json:"next"`
+	SafeThrough time.Time `json:"safeThrough"`
+}
+
+// Changes reads a page of the change feed; collection "" means all, after ""
+// the beginning.
+func (c *Client) Changes(ctx context.Context, collection, after string, limit int) (Changes, error) {
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	if collection != "" {
+		q.Set("collection", collection)
+	}
+	if after != "" {
+		q.Set("after", after)
+	}
+	var page Changes
+	res, err := c.Do(ctx, Request{Method: http.MethodGet, Path: "/changes", Query: q, Repeatable: true})
+	if err != nil {
+		return page, err
+	}
+	return page, c.read(res.Body, &page)
+}

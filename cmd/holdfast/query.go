@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/cmd/holdfast/internal/client"
+	"holdfast/shared/value"
+)
+
+// pageSize is how many documents are asked for at once where all are wanted.
+const pageSize = 500
+
+// querying are the flags of the command.
+type querying struct {
+	connection
+	output
+	filter    string
+	sort      []string
+	fields    []string
+	limit     int
+	after     string
+	all       bool
+	count     bool
+	tokens    []string
+	timeout   string
+	onTimeout string
+}
+
+func newQuery() *cobra.Command {
+	var q querying
+	c := &cobra.Command{
+		Use:   "query COLLECTION [FIELD=VALUE…]",
+		Short: "Find documents of a collection",
+		Long: `Finds the documents for which all conditions hold. A condition is a field, a
+sign and a value: = != > >= < <=. Values are JSON where they look like it:
+numbers, true, false, null and "quoted text"; everything else is text. So
+zip=82520 looks for the number and 'zip="82520"' for the text. =null finds null
+and missing. A field is a path (address.city, lines.0.price, lines[].price), a
+pointer for names with dots (/a.b), or one of $id, $root, $version, $createdAt,
+$updatedAt. What conditions cannot say, --filter says in MongoDB's vocabulary.
+
+Standard error says how current the answer is. Outputs: table; ndjson, one
+document a line; json, one object {"documents":[…],"count":…,"next":…,
+"staleness":{…}}.`,
+		Example: `  holdfast query movies 'Major Genre=Drama' 'US Gross>1000000' --sort 'US Gross:desc'
+  holdfast query customers/orders --filter '{"lines":{"$exists":true}}' --all --output ndjson
+  holdfast query users 'name="42"' --fields name,address.city --count
+  holdfast query users --limit 0 --count --output json | jq .count.value
+  token=$(holdfast put users/1 user.json | jq -r .token)
+  holdfast query users --wait "$token" --timeout 10s`,
+		Args: takes(cobra.MinimumNArgs(1)),
+		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
+			return q.run(ctx, c, args[0], args[1:])
+		}),
+	}
+	q.connection.register(c)
+	q.output.register(c, "table", "json", "ndjson")
+	f := c.Flags()
+	f.StringVar(&q.filter, "filter", "", "a filter as JSON, which must hold besides the conditions")
+	f.StringArrayVar(&q.sort, "sort", nil, "sort by FIELD, FIELD:asc or FIELD:desc; may be given again for the next key (default: by id)")
+	f.StringSliceVar(&q.fields, "fields", nil, "show only these paths, joined by commas")
+	f.IntVar(&q.limit, "limit", 25, "most documents, 0 to 1000")
+	f.StringVar(&q.after, "after", "", "go on where an answer ended: its next")
+	f.BoolVar(&q.all, "all", false, "all documents, page after page")
+	f.BoolVar(&q.count, "count", false, "also count all that match")
+	f.StringArrayVar(&q.tokens, "wait", nil, "wait until the write that gave this token is found; may be given again")
+	f.StringVar(&q.timeout, "timeout", "", "how long --wait waits at most, such as 500ms or 20s (default 5s)")
+	f.StringVar(&q.onTimeout, "on-timeout", "", "then: error, or stale for the answer as it is (default error)")
+	complete(c, "on-timeout", "error", "stale")
+	return c
+}
+
+func (q *querying) run(ctx context.Context, c *cobra.Command, collection string, conditions []string) error {
+	err := errors.Join(q.output.check(c), exclude(c, [2]string{"all", "limit"}, [2]string{"all", "after"}))
+	if err != nil {
+		return err
+	}
+	if len(q.tokens) == 0 && (q.timeout != "" || q.onTimeout != "") {
+		return misuse(c, "--timeout and --on-timeout are about --wait")
+	}
+	ask := client.Query{From: collection, After: q.after, Count: q.count, Limit: &q.limit}
+	if q.all {
+		size := pageSize
+		ask.Limit = &size
+	}
+	if ask.Filter, err = buildFilter(q.filter, conditions); err != nil {
+		return misuse(c, "%w", err)
+	}
+	if ask.Sort, err = parseSortKeys(q.sort); err != nil {
+		return misuse(c, "%w", err)
+	}
+	paths := make([]value.Path, 0, len(q.fields))
+	for _, text := range q.fields {
+		p, err := value.ParsePath(text)
+		if err != nil {
+			return misuse(c, "--fields: %w", err)
+		}
+		paths = append(paths, p)
+	}
+	if len(q.tokens) > 0 {
+		ask.Wait = &client.Wait{Tokens: q.tokens, Timeout: q.timeout, OnTimeout: q.onTimeout}
+	}
+	api, err := q.open(ctx, c, shortPatience, false)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(c.OutOrStdout())
+	answer := &answering{command: c, w: w, format: q.format, fields: q.fields, paths: paths}
+	for {
+		found, err := api.Query(ctx, ask)
+		if err != nil {
+			return errors.Join(err, w.Flush())
+		}
+		more := q.all && found.Next != ""
+		if err := answer.page(found, !more); err != nil {
+			return err
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		if !more {
+			return nil
+		}
+		ask.After, ask.Wait, ask.Count = found.Next, nil, false
+	}
+}
+
+// answering writes an answer, page after page.
+type answering struct {
+	command *cobra.Command
+	w       io.Writer
+	format  string
+	fields  []string
+	paths   []value.Path
+
+	table   *table
+	written int
+	first   *client.Found // the first page, which tells the count
+}
+
+func (a *answering) page(f client.Found, last bool) error {
+	for i := range f.Documents {
+		if err := a.project(&f.Documents[i]); err != nil {
+			return err
+		}
+	}
+	if a.first == nil {
+		a.first = &client.Found{Count: f.Count}
+	}
+	var err error
+	switch a.format {
+	case "json":
+		err = a.pageJSON(f, last)
+	case "ndjson":
+		for _, d := range f.Documents {
+			if err = writeJSON(a.w, d); err != nil {
+				return err
+			}
+		}
+	default:
+		if a.table == nil && len(f.Documents) > 0 {
+			a.table = newTable(a.command, f.Documents, a.fields)
+		}
+		if a.table != nil {
+			err = a.table.write(a.w, f.Documents)
+		}
+	}
+	a.written += len(f.Documents)
+	if err == nil && last {
+		a.tell(f)
+	}
+	return err
+}
+
+// pageJSON writes a piece of one object that holds all documents.
+func (a *answering) pageJSON(f client.Found, last bool) error {
+	var b strings.Builder
+	if a.written == 0 {
+		b.WriteString(`{"documents":[`)
+	}
+	for i, d := range f.Documents {
+		if a.written+i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		if err := writeJSON(&b, d); err != nil {
+			return err
+		}
+	}
+	if last {
+		rest := client.Found{Count: a.first.Count, Examined: f.Examined, Staleness: f.Staleness}
+		rest.Next = f.Next
+		end := struct {
+			Count     any             `json:"count,omitempty"`
+			Examined  json.Number     `json:"examined,omitempty"`
+			Next      string          `json:"next,omitempty"`
+			Staleness json.RawMessage `json:"staleness,omitempty"`
+		}{Examined: rest.Examined, Next: rest.Next, Staleness: rest.Staleness}
+		if rest.Count != nil {
+			end.Count = rest.Count
+		}
+		text, err := json.Marshal(end)
+		if err != nil {
+			return err
+		}
+		b.WriteString("]")
+		if len(text) > len("{}") {
+			b.WriteString("," + string(text[1:]))
+		} else {
+			b.WriteString("}")
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(a.w, b.String())
+	return err
+}
+
+// tell says on standard error what is no document.
+func (a *answering) tell(f client.Found) {
+	line := fmt.Sprintf("%d documents", a.written)
+	if a.written == 1 {
+		line = "1 document"
+	}
+	if n := a.first.Count; n != nil {
+		line += " of " + n.Value.String()
+		if !n.Exact {
+			line += " (about)"
+		}
+	}
+	if f.Next != "" && a.format == "table" {
+		line += "; there are more: --all, or --after " + f.Next
+	} else if f.Next != "" {
+		line += "; there are more"
+	}
+	note(a.command, "%s. %s", line, f.Notice())
+}
+
+// project keeps the chosen paths of a document.
+func (a *answering) project(d *client.Envelope) error {
+	if len(a.paths) == 0 {
+		return nil
+	}
+	data, err := value.DecodeDocument(d.Data)
+	if err != nil {
+		return fmt.Errorf("%s cannot be read: %w", client.Printable(d.ID), err)
+	}
+	d.Data = value.Append(nil, value.Project(data, a.paths))
+	return nil
+}
