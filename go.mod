@@ -3,6 +3,7 @@ module holdfast
 go 1.26.0
 
 require (
+	cel.dev/cel-go v0.33.2 // indirect
 	github.com/aws/aws-lambda-go v1.55.1 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.27 // indirect

@@ -137,7 +137,10 @@ var doctorTools = []tool{
 	{name: "python3", use: "only for deploying with SAM", args: []string{"--version"}},
 }
 
-var versionText = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
+var (
+	versionText = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
+	colours     = regexp.MustCompile("\x1b\\[[0-9;]*m") // Maven's
+)
 
 func (t tool) check(ctx context.Context) finding {
 	f := finding{Check: t.name, Needed: t.needed}
@@ -153,7 +156,7 @@ func (t tool) check(ctx context.Context) finding {
 		f.Detail = fmt.Sprintf("%s does not run: %v; %s", path, err, t.use)
 		return f
 	}
-	version := versionText.FindString(string(said))
+	version := versionText.FindString(colours.ReplaceAllString(string(said), ""))
 	first, _ := strconv.Atoi(strings.SplitN(version, ".", 2)[0])
 	f.Detail = fmt.Sprintf("%s at %s", version, path)
 	if f.OK = first >= t.least; !f.OK {

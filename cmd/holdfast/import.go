@@ -187,7 +187,7 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 	}
 	before := im.tally
 	bar := newProgress(c.ErrOrStderr(), "importing", in.size)
-	begun, saved := time.Now(), time.Now()
+	begun, saved := time.Now(), time.Time{} // so that the first batch is kept at once
 	work := &importer{
 		api: api, shape: shape, concurrency: im.concurrency, resumed: resumed,
 		sleep: interruptible(ctx), patience: im.patience,

@@ -64,7 +64,10 @@ func newTables(t testing.TB) tables {
 
 // open makes a store over the tables; every call stands for another process.
 func (tb tables) open(transport http.RoundTripper, change ...func(*store.Options)) *store.Store {
-	o := store.Options{Client: newClient(tb.url, transport), Documents: tb.documents, State: tb.state}
+	o := store.Options{
+		Client: newClient(tb.url, transport), Documents: tb.documents, State: tb.state,
+		FeedMargin: 45 * time.Second, // so that a busy machine's slow answers are not given up
+	}
 	for _, c := range change {
 		c(&o)
 	}

@@ -150,7 +150,9 @@ func (s *Store) run(ctx context.Context, c change, enough func(found standing, u
 		// attempt, or at it by another hand, proves that the attempt was never
 		// applied; one that stands above proves nothing.
 		if out.unclear && found.exists && (found.version > a.version || found.version == unversioned) {
-			return settled{}, outcomeUnknown(c.doing, errors.New("another write followed before the lost answer could be settled"))
+			err := outcomeUnknown(c.doing, errors.New("another write followed before the lost answer could be settled"))
+			s.log.WarnContext(ctx, "the outcome of a write is unknown", "error", err)
+			return settled{}, err
 		}
 		live := found.live(s.clock.Now())
 		if c.first == unused && found.exists {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"holdfast/shared/collection"
 	"holdfast/shared/local/engines"
 )
 
@@ -194,5 +195,55 @@ func wholeCollection(base, c string) (map[string]int64, error) {
 			return found, nil
 		}
 		after = fmt.Sprintf(`,"after":%q`, page.Next)
+	}
+}
+
+// OpenSearch forgets the versions of deleted documents, after index.gc_deletes
+// and when it restarts. A delete of ours is not one of those.
+func TestALateOlderWriteCannotUndoADelete(t *testing.T) {
+	c := unique(t)
+	first := put(t, c+"/1", `{"old":true}`)
+	gone := send(t, "DELETE", "/docs/"+c+"/1", "")
+	wait := fmt.Sprintf(`{"from":%q,"wait":{"tokens":[%q],"timeout":"20s"}}`, c, gone.Header.Get("Holdfast-Token"))
+	if found := query(t, wait); len(found.ids()) != 0 {
+		t.Fatalf("the delete is not in the index: %s", found)
+	}
+	index := collection.Generation{Family: collection.SharedFamily, Number: 1}.IndexName("holdfast")
+	openSearch(t, "PUT", "/"+index+"/_settings", `{"index.gc_deletes":"100ms"}`)
+	time.Sleep(time.Second)
+	if err := stack.Kill(string(engines.OpenSearch)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := stack.Engines().Await(ctx, engines.OpenSearch); err != nil {
+		t.Fatal(err)
+	}
+	late := fmt.Sprintf(`{"index":{"_index":%q,"_id":%q,"version":%v,"version_type":"external_gte"}}`+"\n"+`{"$id":%q,"$collection":%q,"$version":%v}`+"\n",
+		index, c+"/1", first.JSON("version"), c+"/1", c, first.JSON("version"))
+	if got := openSearch(t, "POST", "/_bulk?refresh=true", late); !strings.Contains(got, "version_conflict_engine_exception") {
+		t.Errorf("the late write was taken: %s", got)
+	}
+	if found := query(t, fmt.Sprintf(`{"from":%q}`, c)); len(found.ids()) != 0 {
+		t.Errorf("the document is back: %s", found)
+	}
+	back := put(t, c+"/1", `{"new":true}`)
+	wait = fmt.Sprintf(`{"from":%q,"filter":{"new":true},"wait":{"tokens":[%q],"timeout":"20s"}}`, c, back.Header.Get("Holdfast-Token"))
+	if found := query(t, wait); len(found.ids()) != 1 {
+		t.Errorf("the re-creation is not in the index: %s", found)
+	}
+}
+
+// openSearch asks the stack's OpenSearch itself.
+func openSearch(t *testing.T, method, path, body string) string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		a, err := trySendTo(stack.Engines().URL(engines.OpenSearch), method, path, body)
+		if err == nil && a.Status == 200 {
+			return string(a.Body)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("OpenSearch: %v %s", err, a)
+		}
 	}
 }

@@ -64,6 +64,11 @@ func startGuarded(cmd *exec.Cmd) (*child, error) {
 		return nil, errors.Join(err, pipe.Close())
 	}
 	exited := make(chan error, 1)
-	go func() { exited <- guarded.Wait() }() // Wait closes the pipe, after the end
+	go func() {
+		err := guarded.Wait() // it closes the pipe, after the end
+		// A guard that was killed alone has left its engine in the group.
+		signalGroup(guarded.Process.Pid, syscall.SIGKILL)
+		exited <- err
+	}()
 	return &child{pid: guarded.Process.Pid, exited: exited}, nil
 }

@@ -139,7 +139,6 @@ func (p *process) live(first chan<- error) (served bool, why error) {
 	go func() { serves <- p.awaitServing(ctx, from) }()
 	select {
 	case why = <-child.exited:
-		child.signal(syscall.SIGKILL) // whatever it may have left in its group
 		return false, fmt.Errorf("before it served: %w", exitError(why))
 	case err := <-serves:
 		if err != nil {
@@ -155,7 +154,6 @@ func (p *process) live(first chan<- error) (served bool, why error) {
 		p.c.say(fmt.Sprintf("%s serves again", p.c.name))
 	}
 	why = <-child.exited
-	child.signal(syscall.SIGKILL)
 	return true, exitError(why)
 }
 
