@@ -19,6 +19,7 @@ var rank = map[string]int{
 	"shared/value":      1,
 	"shared/filter":     2,
 	"shared/collection": 2,
+	"shared/where":      2,
 	"shared/store":      3,
 	"shared/search":     3,
 	"shared/pipeline":   4,
@@ -31,7 +32,7 @@ var rank = map[string]int{
 }
 
 // pure packages hold the meaning of things and reach no engine.
-var pure = []string{"shared/doc", "shared/value", "shared/filter", "shared/collection"}
+var pure = []string{"shared/doc", "shared/value", "shared/filter", "shared/collection", "shared/where"}
 
 type pkg struct {
 	ImportPath string

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
+	"holdfast/shared/doc"
 	"holdfast/shared/filter"
 	"holdfast/shared/value"
 )
@@ -55,7 +57,7 @@ func conditionField(name string) (string, error) {
 		name = value.Pointer(name)
 	}
 	if _, err := filter.ParseField(name); err != nil {
-		return "", fmt.Errorf("%w; a name with dots or brackets is written as a pointer, such as /a.b, or in --filter", err)
+		return "", errors.New(detailOf(err))
 	}
 	return name, nil
 }
@@ -96,7 +98,7 @@ func buildFilter(text string, conditions []string) (json.RawMessage, error) {
 		// Read here so that a slip is a usage error that names the place.
 		tree, err := value.Decode([]byte(text), value.MaxDepth)
 		if err != nil {
-			return nil, fmt.Errorf("--filter: %w", err)
+			return nil, fmt.Errorf("--filter: %s", detailOf(err))
 		}
 		if _, ok := tree.(map[string]any); !ok {
 			return nil, fmt.Errorf(`--filter is a JSON object such as {"country":"France"}`)
@@ -132,9 +134,22 @@ func parseSortKeys(texts []string) ([]map[string]string, error) {
 			name = value.Pointer(name)
 		}
 		if _, err := filter.ParseField(name); err != nil {
-			return nil, fmt.Errorf("--sort %q: %w", s, err)
+			return nil, fmt.Errorf("--sort %q: %s", s, detailOf(err))
 		}
 		keys = append(keys, map[string]string{name: order})
 	}
 	return keys, nil
+}
+
+// detailOf is what an error of the documents' rules says to people, with its
+// place.
+func detailOf(err error) string {
+	var e *doc.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	if at, ok := e.Members["pointer"].(string); ok && at != "" {
+		return e.Detail + " (at " + at + ")"
+	}
+	return e.Detail
 }

@@ -112,14 +112,14 @@ func (ex *exporting) check(c *cobra.Command) (filter.Expr, error) {
 	}
 	tree, err := value.Decode([]byte(ex.filter), value.MaxDepth)
 	if err != nil {
-		return nil, misuse(c, "--filter: %w", err)
+		return nil, misuse(c, "--filter: %s", detailOf(err))
 	}
 	match, err := filter.Parse(tree, filter.ParseOptions{})
 	if err != nil && doc.KindOf(err) == doc.InvalidQuery && !ex.strong {
 		return filter.And{}, nil // the server may know more of the language; it is not matched here
 	}
 	if err != nil {
-		return nil, misuse(c, "--filter: %w", err)
+		return nil, misuse(c, "--filter: %s", detailOf(err))
 	}
 	return match, nil
 }
@@ -272,10 +272,7 @@ func (e *exporter) all(ctx context.Context) error {
 		}
 		e.state.Documents += int64(len(page.Documents))
 		e.state.After = page.Next
-		if page.Next == "" {
-			return nil
-		}
-		if err := e.page(); err != nil {
+		if err := e.page(); err != nil || page.Next == "" {
 			return err
 		}
 		e.bar.at(e.state.Documents, 0)

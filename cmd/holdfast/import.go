@@ -130,7 +130,7 @@ func (im *importing) check(c *cobra.Command, path string) error {
 	if im.collection != "" {
 		im.collection = strings.TrimSuffix(im.collection, "/")
 		if _, err := doc.ParseParent(im.collection + "/"); err != nil {
-			return misuse(c, "--collection: %w", err)
+			return misuse(c, "--collection: %s", detailOf(err))
 		}
 	}
 	if im.rejects == "" && im.regular {
@@ -195,7 +195,7 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 			if err := im.account(b, rejects); err != nil {
 				return err
 			}
-			bar.at(im.tally.Imported, in.read.Load())
+			bar.at(im.tally.Imported, in.position(b.end))
 			if statePath != "" && time.Since(saved) > saveEvery {
 				saved = time.Now()
 				return writeState(statePath, im.tally)

@@ -421,7 +421,8 @@ func TestBrokenInputs(t *testing.T) {
 		"cut.gz":      {b.String()[:b.Len()/2], "unexpected EOF"},
 		"named.gz":    {"{}\n", "not compressed"},
 		"cut.json":    {`[{"id":"c/1","data":{}},{"id":"c/2"`, "cut off after element 1"},
-		"comma.json":  {`[{"id":"c/1","data":{}} {"id":"c/2","data":{}}]`, "broken"},
+		"comma.json":  {`[{"id":"c/1","data":{}} {"id":"c/2","data":{}}]`, "more text"},
+		"close.json":  {`[{"id":"c/1","data":{}}}]`, "broken"},
 		"follow.json": {`[{"id":"c/1","data":{}}] {}`, "follows the array"},
 	} {
 		path := filepath.Join(dir, name)

@@ -55,7 +55,17 @@ type input struct {
 	array bool
 	size  int64        // of the file, compressed as it may be; 0 when it is not known
 	read  atomic.Int64 // bytes of the file that were read
+	plain bool         // it is not compressed
 	close func()
+}
+
+// position is how much of the file lies before a place: nearly, where it is
+// compressed.
+func (in *input) position(at position) int64 {
+	if in.plain {
+		return at.Offset
+	}
+	return in.read.Load()
 }
 
 // fingerprint tells files apart: size and a hash of the beginning.
@@ -114,12 +124,12 @@ func openInput(path string, stdin io.Reader, from position, array bool) (*input,
 
 func (in *input) start(path string, raw io.Reader, from position, array bool) error {
 	counted := &counter{r: raw, n: &in.read}
-	r := bufio.NewReaderSize(counted, 256<<10)
+	r := bufio.NewReaderSize(counted, 64<<10)
 	plain, packed, err := decompress(path, r)
 	if err != nil {
 		return err
 	}
-	if packed {
+	if in.plain = !packed; packed {
 		file := in.close
 		in.close = func() { plain.Close(); file() }
 		r = bufio.NewReaderSize(plain, 256<<10)

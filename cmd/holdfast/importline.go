@@ -219,7 +219,7 @@ func rejectOf(e entry, problem json.RawMessage) (rejected, error) {
 	if e.id != "" {
 		r.ID = &e.id
 	}
-	if !e.cut && json.Valid(e.input) {
+	if !e.cut && json.Valid(e.input) && utf8.Valid(e.input) {
 		r.Input = e.input
 		return r, nil
 	}

@@ -101,7 +101,7 @@ func (q *querying) run(ctx context.Context, c *cobra.Command, collection string,
 	for _, text := range q.fields {
 		p, err := value.ParsePath(text)
 		if err != nil {
-			return misuse(c, "--fields: %w", err)
+			return misuse(c, "--fields: %s", detailOf(err))
 		}
 		paths = append(paths, p)
 	}

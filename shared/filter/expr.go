@@ -11,8 +11,9 @@ import (
 	"holdfast/shared/value"
 )
 
-// Expr is a node of a filter: And, Or, Not, Compare, In or Exists, always as a
-// plain struct and never a pointer. Nodes are not changed after Parse.
+// Expr is a node of a filter: And, Or, Not, Compare, In, Exists, Type, Size,
+// Prefix, Text or ElemMatch, always as a plain struct and never a pointer. Nodes
+// are not changed after Parse.
 type Expr interface{ expr() }
 
 // And holds where all of its parts hold; without parts it holds everywhere.
@@ -59,12 +60,60 @@ type Exists struct {
 	Want  bool
 }
 
-func (And) expr()     {}
-func (Or) expr()      {}
-func (Not) expr()     {}
-func (Compare) expr() {}
-func (In) expr()      {}
-func (Exists) expr()  {}
+// Type holds where something that the field leads to is of one of the kinds.
+// Of an array its elements count as well, and the array is an array whatever is
+// in it. What is missing is of no kind.
+type Type struct {
+	Field Field
+	Kinds []Kind // in order, each once
+}
+
+// Size holds where the field leads to an array of exactly that length.
+type Size struct {
+	Field  Field
+	Length int
+}
+
+// Prefix holds where something that the field leads to is a string that begins
+// with the text, code point by code point. Every string begins with "".
+type Prefix struct {
+	Field Field
+	Text  string
+}
+
+// Text holds where every one of the words is in some text that the field leads
+// to, not necessarily all in the same one. Strings are texts, and numbers are by
+// their canonical text. What a word is, Words tells.
+type Text struct {
+	Field Field
+	Words []string // folded, in order, each once; at least one
+}
+
+// ElemMatch holds where the field leads to an array of which one element meets
+// all that Of says.
+//
+// Of is about the element: its paths begin there. Only objects can meet it, and
+// arrays, whose elements count as members named by their positions, as they do
+// in MongoDB. With Values set, any element can meet it: its fields have no steps
+// and mean the element as a whole, so that an element that is an array stands
+// for itself only.
+type ElemMatch struct {
+	Field  Field
+	Of     Expr
+	Values bool
+}
+
+func (And) expr()       {}
+func (Or) expr()        {}
+func (Not) expr()       {}
+func (Compare) expr()   {}
+func (In) expr()        {}
+func (Exists) expr()    {}
+func (Type) expr()      {}
+func (Size) expr()      {}
+func (Prefix) expr()    {}
+func (Text) expr()      {}
+func (ElemMatch) expr() {}
 
 // Op is the relation of a Compare, as it is written in a filter.
 type Op string
@@ -123,37 +172,56 @@ func (f Field) String() string {
 }
 
 // Fields lists the fields that an expression looks at, each once, in the order
-// of their first use.
+// of their first use. Those inside an ElemMatch are told with the path to the
+// array in front.
 func Fields(e Expr) []Field {
 	var fields []Field
 	seen := map[string]bool{}
-	var walk func(Expr)
-	use := func(f Field) {
+	var walk func(e Expr, above value.Path)
+	walk = func(e Expr, above value.Path) {
+		var f Field
+		switch e := e.(type) {
+		case And:
+			for _, part := range e.Of {
+				walk(part, above)
+			}
+			return
+		case Or:
+			for _, part := range e.Of {
+				walk(part, above)
+			}
+			return
+		case Not:
+			walk(e.Of, above)
+			return
+		case Compare:
+			f = e.Field
+		case In:
+			f = e.Field
+		case Exists:
+			f = e.Field
+		case Type:
+			f = e.Field
+		case Size:
+			f = e.Field
+		case Prefix:
+			f = e.Field
+		case Text:
+			f = e.Field
+		case ElemMatch:
+			f = e.Field
+		}
+		if f.Pseudo == "" {
+			f.Path = above.Join(f.Path)
+		}
 		if text := f.String(); !seen[text] {
 			seen[text] = true
 			fields = append(fields, f)
 		}
-	}
-	walk = func(e Expr) {
-		switch e := e.(type) {
-		case And:
-			for _, part := range e.Of {
-				walk(part)
-			}
-		case Or:
-			for _, part := range e.Of {
-				walk(part)
-			}
-		case Not:
-			walk(e.Of)
-		case Compare:
-			use(e.Field)
-		case In:
-			use(e.Field)
-		case Exists:
-			use(e.Field)
+		if e, ok := e.(ElemMatch); ok {
+			walk(e.Of, f.Path)
 		}
 	}
-	walk(e)
+	walk(e, value.Path{})
 	return fields
 }

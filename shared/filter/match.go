@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,29 +14,33 @@ import (
 
 // Match reports whether the document meets the filter, by MongoDB's meaning.
 // It looks at nothing but the document: whether it is live is not its question.
-func Match(e Expr, d *doc.Document) bool {
+func Match(e Expr, d *doc.Document) bool { return matches(e, d, d.Data) }
+
+// matches reads a filter whose paths begin at root: the document's data, or the
+// element of an array inside an ElemMatch.
+func matches(e Expr, d *doc.Document, root any) bool {
 	switch e := e.(type) {
 	case And:
 		for _, part := range e.Of {
-			if !Match(part, d) {
+			if !matches(part, d, root) {
 				return false
 			}
 		}
 		return true
 	case Or:
 		for _, part := range e.Of {
-			if Match(part, d) {
+			if matches(part, d, root) {
 				return true
 			}
 		}
 		return false
 	case Not:
-		return !Match(e.Of, d)
+		return !matches(e.Of, d, root)
 	case Compare:
 		if e.Field.Pseudo != "" {
 			return e.matchPseudo(d)
 		}
-		return anyCandidate(e.Field.Path, d, e.holds)
+		return anyCandidate(e.Field.Path, root, e.holds)
 	case In:
 		if e.lookup == nil {
 			e = NewIn(e.Field, e.Values)
@@ -43,13 +48,31 @@ func Match(e Expr, d *doc.Document) bool {
 		if e.Field.Pseudo != "" {
 			return e.lookup.hasPseudo(e.Field.Pseudo, d)
 		}
-		return anyCandidate(e.Field.Path, d, e.lookup.has)
+		return anyCandidate(e.Field.Path, root, e.lookup.has)
 	case Exists:
 		if e.Field.Pseudo != "" {
 			return e.Want // an envelope is complete
 		}
-		exists := e.Field.Path.Visit(d.Data, func(r value.Reached) bool { return !r.Missing })
+		exists := e.Field.Path.Visit(root, func(r value.Reached) bool { return !r.Missing })
 		return exists == e.Want
+	case Type:
+		return anyPresent(e.Field.Path, root, func(v any) bool { return slices.Contains(e.Kinds, KindOf(v)) })
+	case Size:
+		return anyArray(e.Field.Path, root, func(array []any) bool { return len(array) == e.Length })
+	case Prefix:
+		if e.Field.Pseudo != "" {
+			return e.matchPseudo(d)
+		}
+		return anyPresent(e.Field.Path, root, func(v any) bool {
+			s, ok := v.(string)
+			return ok && strings.HasPrefix(s, e.Text)
+		})
+	case Text:
+		return e.match(root)
+	case ElemMatch:
+		return anyArray(e.Field.Path, root, func(array []any) bool {
+			return slices.ContainsFunc(array, func(element any) bool { return e.meets(element, d) })
+		})
 	}
 	return false
 }
@@ -57,13 +80,74 @@ func Match(e Expr, d *doc.Document) bool {
 // anyCandidate reports whether holds is true of something that the path leads
 // to: the values there and the elements of arrays among them. Nothing being
 // there counts as null, as it does in MongoDB.
-func anyCandidate(p value.Path, d *doc.Document, holds func(any) bool) bool {
-	return p.Visit(d.Data, func(r value.Reached) bool {
+func anyCandidate(p value.Path, root any, holds func(any) bool) bool {
+	return p.Visit(root, func(r value.Reached) bool {
 		if holds(r.Value) { // nil where nothing is
 			return true
 		}
 		array, ok := r.Value.([]any)
-		return ok && !r.Whole && slices.ContainsFunc(array, holds)
+		return ok && !r.Whole && !p.IsWhole() && slices.ContainsFunc(array, holds)
+	})
+}
+
+// anyPresent is anyCandidate where nothing being there counts as nothing.
+func anyPresent(p value.Path, root any, holds func(any) bool) bool {
+	return p.Visit(root, func(r value.Reached) bool {
+		if r.Missing {
+			return false
+		}
+		if holds(r.Value) {
+			return true
+		}
+		array, ok := r.Value.([]any)
+		return ok && !r.Whole && !p.IsWhole() && slices.ContainsFunc(array, holds)
+	})
+}
+
+// anyArray reports whether holds is true of an array that the path leads to.
+func anyArray(p value.Path, root any, holds func([]any) bool) bool {
+	return p.Visit(root, func(r value.Reached) bool {
+		array, ok := r.Value.([]any)
+		return ok && holds(array)
+	})
+}
+
+// meets reports whether an element of the array meets the conditions.
+func (e ElemMatch) meets(element any, d *doc.Document) bool {
+	if e.Values {
+		return matches(e.Of, d, element)
+	}
+	switch element := element.(type) {
+	case map[string]any:
+		return matches(e.Of, d, element)
+	case []any:
+		return matches(e.Of, d, byPosition(element))
+	}
+	return false
+}
+
+// byPosition is an array as an object, which it is to MongoDB.
+func byPosition(array []any) map[string]any {
+	object := make(map[string]any, len(array))
+	for i, element := range array {
+		object[strconv.Itoa(i)] = element
+	}
+	return object
+}
+
+// match looks for the words one after the other in all texts.
+func (e Text) match(root any) bool {
+	wanted := make(map[string]struct{}, len(e.Words))
+	for _, w := range e.Words {
+		wanted[w] = struct{}{}
+	}
+	return anyPresent(e.Field.Path, root, func(v any) bool {
+		for w := range WordsOf(v) {
+			if delete(wanted, w); len(wanted) == 0 {
+				return true
+			}
+		}
+		return false
 	})
 }
 
@@ -111,6 +195,16 @@ func (c Compare) matchPseudo(d *doc.Document) bool {
 		return c.IsInstant && c.Op.admits(d.CreatedAt.Compare(c.Instant))
 	case UpdatedAt:
 		return c.IsInstant && c.Op.admits(d.UpdatedAt.Compare(c.Instant))
+	}
+	return false
+}
+
+func (e Prefix) matchPseudo(d *doc.Document) bool {
+	switch e.Field.Pseudo {
+	case ID:
+		return strings.HasPrefix(string(d.ID), e.Text)
+	case Root:
+		return strings.HasPrefix(d.ID.Root(), e.Text)
 	}
 	return false
 }

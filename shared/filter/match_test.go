@@ -3,6 +3,7 @@ package filter_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,6 +187,161 @@ func TestPathsThroughArrays(t *testing.T) {
 	})
 }
 
+func TestTypes(t *testing.T) {
+	check(t, []table{
+		{`{"a":{"$type":"number"}}`, `{"a":1} ; {"a":["x",1]} ; {"a":1e100}`, `{} ; {"a":null} ; {"a":"1"} ; {"a":[[1]]} ; {"a":[]} ; {"a":{"b":1}}`},
+		{`{"a":{"$type":"null"}}`, `{"a":null} ; {"a":[1,null]}`, `{} ; {"a":0} ; {"a":[]} ; {"a":[[null]]}`},
+		{`{"a":{"$type":"array"}}`, `{"a":[]} ; {"a":[1]} ; {"a":[[1]]}`, `{} ; {"a":{}} ; {"a":1} ; {"a":"[]"}`},
+		{`{"a":{"$type":["object","bool"]}}`, `{"a":{}} ; {"a":[{}]} ; {"a":false}`, `{"a":[]} ; {"a":"x"} ; {}`},
+		{`{"a":{"$type":2}}`, `{"a":"x"}`, `{"a":2}`},
+		{`{"a.b":{"$type":"string"}}`, `{"a":[{"b":1},{"b":["x"]}]}`, `{"a":[[{"b":"x"}]]} ; {"a":"x"}`},
+		{`{"a.0":{"$type":"array"}}`, `{"a":[[1]]}`, `{"a":[1,[1]]}`},
+		{`{"a.0":{"$type":"number"}}`, `{"a":[1]}`, `{"a":[[1]]}`},
+		{`{"a":{"$not":{"$type":"number"}}}`, `{} ; {"a":"x"}`, `{"a":1} ; {"a":["x",1]}`},
+	})
+	names := map[string]string{"boolean": "true", "bool": "true", "double": "1", "int": "1.5", "long": "1", "decimal": "1"}
+	for name, v := range names {
+		check(t, []table{{`{"a":{"$type":"` + name + `"}}`, `{"a":` + v + `}`, `{"a":"x"}`}})
+	}
+}
+
+func TestSizes(t *testing.T) {
+	check(t, []table{
+		{`{"a":{"$size":2}}`, `{"a":[1,2]} ; {"a":[[],null]}`, `{} ; {"a":[]} ; {"a":[1]} ; {"a":[[1,2]]} ; {"a":"xx"} ; {"a":{"0":1,"1":2}} ; {"a":2}`},
+		{`{"a":{"$size":0}}`, `{"a":[]}`, `{} ; {"a":[[]]} ; {"a":{}} ; {"a":null}`},
+		{`{"a.b":{"$size":1}}`, `{"a":{"b":[0]}} ; {"a":[{"b":[]},{"b":[0]}]}`, `{"a":[{"b":0}]} ; {"a":[[{"b":[0]}]]}`},
+		{`{"a.0":{"$size":1}}`, `{"a":[[7]]}`, `{"a":[7]}`},
+		{`{"a":{"$size":1e40}}`, ``, `{"a":[]} ; {}`},
+		{`{"a":{"$not":{"$size":1}}}`, `{} ; {"a":[1,2]} ; {"a":1}`, `{"a":[1]}`},
+	})
+}
+
+func TestAll(t *testing.T) {
+	check(t, []table{
+		{`{"a":{"$all":[1,2]}}`, `{"a":[2,3,1]} ; {"a":[1,2]}`, `{"a":[1]} ; {"a":1} ; {} ; {"a":[[1,2]]}`},
+		{`{"a":{"$all":[1]}}`, `{"a":1} ; {"a":[1]}`, `{"a":[[1]]}`},
+		{`{"a":{"$all":[[1,2]]}}`, `{"a":[1,2]} ; {"a":[[1,2],3]}`, `{"a":[1,2,3]}`},
+		{`{"a":{"$all":[null]}}`, `{} ; {"a":null} ; {"a":[null]}`, `{"a":1}`},
+		{`{"a":{"$all":[]}}`, ``, `{} ; {"a":[]} ; {"a":1}`},
+		{`{"a":{"$not":{"$all":[]}}}`, `{} ; {"a":[]}`, ``},
+		{`{"a.b":{"$all":[1,2]}}`, `{"a":[{"b":1},{"b":2}]} ; {"a":{"b":[1,2]}}`, `{"a":[{"b":1}]}`},
+		{
+			`{"a":{"$all":[{"$elemMatch":{"b":1,"c":1}},{"$elemMatch":{"b":2}}]}}`,
+			`{"a":[{"b":2},{"b":1,"c":1}]} ; {"a":[{"b":[1,2],"c":1}]}`, `{"a":[{"b":1},{"b":2,"c":1}]} ; {"a":[{"b":1,"c":1}]}`,
+		},
+	})
+}
+
+func TestElemMatch(t *testing.T) {
+	check(t, []table{
+		// Of the operators, all are met by one element.
+		{`{"a":{"$elemMatch":{"$gt":1,"$lt":5}}}`, `{"a":[3]} ; {"a":[0,9,3]}`, `{"a":[0,9]} ; {"a":3} ; {"a":[]} ; {} ; {"a":[[3]]} ; {"a":["3"]}`},
+		{`{"a":{"$elemMatch":{"$eq":null}}}`, `{"a":[null]} ; {"a":[1,null]}`, `{} ; {"a":null} ; {"a":[]} ; {"a":[{}]} ; {"a":[[null]]}`},
+		{`{"a":{"$elemMatch":{"$ne":1}}}`, `{"a":[1,2]} ; {"a":[[1]]} ; {"a":[null]}`, `{"a":[1]} ; {"a":[]} ; {} ; {"a":2}`},
+		{`{"a":{"$elemMatch":{"$nin":[1,2]}}}`, `{"a":[1,3]}`, `{"a":[1,2]} ; {}`},
+		{`{"a":{"$elemMatch":{"$not":{"$gt":1}}}}`, `{"a":[5,1]} ; {"a":["x"]}`, `{"a":[5]} ; {}`},
+		{`{"a":{"$elemMatch":{"$eq":[1]}}}`, `{"a":[[1]]}`, `{"a":[1]} ; {"a":[[[1]]]}`},
+		{`{"a":{"$elemMatch":{"$type":"array","$size":2}}}`, `{"a":[[1,2]]}`, `{"a":[1,2]} ; {"a":[[1]]}`},
+		{`{"a":{"$elemMatch":{"$elemMatch":{"$gt":1}}}}`, `{"a":[[0,2]]}`, `{"a":[2]} ; {"a":[[0]]}`},
+		{`{"a":{"$elemMatch":{"$exists":true}}}`, `{"a":[null]} ; {"a":[[]]}`, `{"a":[]} ; {"a":1}`},
+		{`{"a":{"$elemMatch":{"$exists":false}}}`, ``, `{"a":[]} ; {} ; {"a":[1]}`},
+		{`{"a":{"$elemMatch":{"$prefix":"x","$ne":"xy"}}}`, `{"a":["xy","xz"]}`, `{"a":["xy","z"]}`},
+		{`{"a":{"$elemMatch":{"$all":[1,2]}}}`, ``, `{"a":[1,2]} ; {"a":[[1,2]]}`},
+		// Of the members, all are met in one element.
+		{`{"a":{"$elemMatch":{"b":1,"c":2}}}`, `{"a":[{"b":1,"c":2}]} ; {"a":[{},{"b":[0,1],"c":2}]}`, `{"a":[{"b":1},{"c":2}]} ; {"a":{"b":1,"c":2}} ; {} ; {"a":[[{"b":1,"c":2}]]}`},
+		{`{"a":{"$elemMatch":{"b":{"$gt":1,"$lt":5}}}}`, `{"a":[{"b":3}]} ; {"a":[{"b":[0,9]}]}`, `{"a":[{"b":0},{"b":9}]}`},
+		{`{"a":{"$elemMatch":{"b":null}}}`, `{"a":[{}]} ; {"a":[{"b":1},{"b":null}]} ; {"a":[[]]}`, `{"a":[{"b":1}]} ; {"a":[]} ; {"a":[1]} ; {}`},
+		{`{"a":{"$elemMatch":{"b":{"$exists":false}}}}`, `{"a":[{"b":1},{"c":1}]}`, `{"a":[{"b":1}]} ; {"a":[5]}`},
+		{`{"a":{"$elemMatch":{}}}`, `{"a":[{}]} ; {"a":[1,[]]}`, `{"a":[1]} ; {"a":[]} ; {"a":{}}`},
+		{`{"a":{"$elemMatch":{"$or":[{"b":1},{"c":1}]}}}`, `{"a":[{"c":1}]}`, `{"a":[{"b":2}]}`},
+		{`{"a":{"$elemMatch":{"$nor":[{"b":1},{"c":1}]}}}`, `{"a":[{"b":1},{}]}`, `{"a":[{"b":1},{"c":1}]}`},
+		{`{"a":{"$elemMatch":{"b":{"$elemMatch":{"c":1,"d":1}}}}}`, `{"a":[{"b":[{"c":1,"d":1}]}]}`, `{"a":[{"b":[{"c":1}]},{"b":[{"d":1}]}]} ; {"a":{"b":[{"c":1,"d":1}]}}`},
+		{`{"a.b":{"$elemMatch":{"c":1,"d":1}}}`, `{"a":{"b":[{"c":1,"d":1}]}} ; {"a":[{"b":[]},{"b":[{"c":1,"d":1}]}]}`, `{"a":[{"b":[{"c":1}]},{"b":[{"d":1}]}]} ; {"a":[{"b":{"c":1,"d":1}}]}`},
+		// An array among the elements has its positions as members.
+		{`{"a":{"$elemMatch":{"0":1,"1":2}}}`, `{"a":[[1,2]]} ; {"a":[{"0":1,"1":2}]}`, `{"a":[1,2]} ; {"a":[[2,1]]}`},
+		{`{"a":{"$elemMatch":{"0.b":1}}}`, `{"a":[[{"b":1}]]}`, `{"a":[{"b":1}]}`},
+		{`{"a.0":{"$elemMatch":{"$gt":1}}}`, `{"a":[[2]]}`, `{"a":[2]}`},
+		{`{"a":{"$not":{"$elemMatch":{"b":1}}}}`, `{} ; {"a":[{"b":2}]} ; {"a":{"b":1}}`, `{"a":[{"b":1}]}`},
+		{`{"a":{"$elemMatch":{"/$id":1}}}`, `{"a":[{"$id":1}]}`, `{"a":[{"id":1}]}`},
+	})
+}
+
+func TestPrefixes(t *testing.T) {
+	check(t, []table{
+		{`{"a":{"$prefix":"ab"}}`, `{"a":"ab"} ; {"a":"abc"} ; {"a":["x","abc"]}`, `{"a":"a"} ; {"a":"Ab"} ; {"a":"xab"} ; {} ; {"a":null} ; {"a":[["ab"]]} ; {"a":{"ab":1}}`},
+		{`{"a":{"$prefix":""}}`, `{"a":""} ; {"a":"x"}`, `{} ; {"a":1} ; {"a":[]}`},
+		{`{"a":{"$prefix":"1"}}`, `{"a":"12"}`, `{"a":12}`},
+		{`{"a":{"$prefix":"*"}}`, `{"a":"*x"}`, `{"a":"x"}`},
+		{`{"a":{"$prefix":"é"}}`, `{"a":"élan"}`, `{"a":"elan"}`},
+		{`{"a":{"$not":{"$prefix":"a"}}}`, `{"a":"b"} ; {} ; {"a":1}`, `{"a":"a"} ; {"a":["b","a"]}`},
+		{`{"$id":{"$prefix":"things/"}}`, `{}`, ``},
+		{`{"$root":{"$prefix":"other"}}`, ``, `{}`},
+	})
+}
+
+func TestTexts(t *testing.T) {
+	check := func(filterText, matches, misses string) {
+		t.Helper()
+		e, err := filter.Parse(decode(t, filterText), filter.ParseOptions{Text: []string{"t", "a.t"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, documents := range map[bool]string{true: matches, false: misses} {
+			for text := range strings.SplitSeq(documents, " ; ") {
+				if text != "" && filter.Match(e, document(t, text)) != want {
+					t.Errorf("filter %s on %s: not %v", filterText, text, want)
+				}
+			}
+		}
+	}
+	check(`{"t":{"$text":"the MATRIX"}}`, `{"t":"The Matrix"} ; {"t":"matrix, the"} ; {"t":["The one","Matrix"]} ; {"t":"(the)-matrix?"}`, `{"t":"The Matrices"} ; {"t":"Matrix"} ; {} ; {"t":null} ; {"t":[["the matrix"]]} ; {"t":{"t":"the matrix"}}`)
+	check(`{"t":{"$text":"300"}}`, `{"t":300} ; {"t":"300: Rise of an Empire"}`, `{"t":3000} ; {"t":"3000"}`)
+	check(`{"t":{"$text":"東京"}}`, `{"t":"東京タワー"} ; {"t":"京 東"}`, `{"t":"東"}`)
+	check(`{"t":{"$not":{"$text":"x"}}}`, `{} ; {"t":"y"}`, `{"t":"X"}`)
+	check(`{"a":{"$elemMatch":{"t":{"$text":"x y"}}}}`, `{"a":[{"t":"y x"}]} ; {"a":[{"t":["x","y"]}]}`, `{"a":[{"t":"x"},{"t":"y"}]}`)
+	check(`{"t":{"$elemMatch":{"$text":"x y"}}}`, `{"t":["x y"]}`, `{"t":["x","y"]} ; {"t":"x y"}`)
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		" - ":                     "",
+		"one, Two;THREE":          "one two three",
+		"don't":                   "don t",
+		"a1b2 3.5":                "a1b2 3 5",
+		"Größe ΟΔΟΣ οδος οδοσ":    "größe οδοσ οδοσ οδοσ",
+		"\u212aelvin ſ":           "kelvin s",
+		"e\u0301te\u0301 x\u0301": "e\u0301te\u0301 x\u0301",
+		"\u0301x":                 "x",
+		"ab東京cd":                  "ab 東 京 cd",
+		"İ":                       "i",
+		"x\ufffdy":                "x y",
+	} {
+		var words []string
+		for w := range filter.Words(text) {
+			words = append(words, w)
+		}
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for w := range filter.Words("one two") {
+		if w != "one" {
+			t.Error("goes on after it was stopped")
+		}
+		break
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		for w := range filter.Words(text) {
+			again := slices.Collect(filter.Words(w))
+			if len(again) != 1 || again[0] != w {
+				t.Fatalf("the word %q has the words %q", w, again)
+			}
+		}
+	})
+}
+
 func TestPseudoFields(t *testing.T) {
 	d := &doc.Document{
 		ID: "users/1/orders/7", Version: 1796029203123456, Data: map[string]any{"$id": "other"},
@@ -282,7 +438,7 @@ func anyPath() *rapid.Generator[string] {
 
 func anyCondition() *rapid.Generator[any] {
 	return rapid.Custom(func(t *rapid.T) any {
-		switch op := rapid.SampledFrom([]string{"", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not"}).Draw(t, "operator"); op {
+		switch op := rapid.SampledFrom([]string{"", "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not", "$type", "$size", "$all", "$prefix", "$elemMatch"}).Draw(t, "operator"); op {
 		case "":
 			return anyValue(2).Draw(t, "value")
 		case "$eq", "$ne":
@@ -291,6 +447,19 @@ func anyCondition() *rapid.Generator[any] {
 			return map[string]any{op: append([]any{}, rapid.SliceOfN(anyValue(2), 0, 4).Draw(t, "values")...)}
 		case "$exists":
 			return map[string]any{op: rapid.Bool().Draw(t, "want")}
+		case "$type":
+			return map[string]any{op: rapid.SampledFrom([]any{"null", "bool", "number", "string", "object", "array"}).Draw(t, "kind")}
+		case "$size":
+			return map[string]any{op: rapid.SampledFrom([]any{json.Number("0"), json.Number("1"), json.Number("2")}).Draw(t, "length")}
+		case "$all":
+			return map[string]any{op: append([]any{}, rapid.SliceOfN(anyValue(1), 0, 2).Draw(t, "values")...)}
+		case "$prefix":
+			return map[string]any{op: rapid.SampledFrom([]any{"", "a", "20"}).Draw(t, "text")}
+		case "$elemMatch":
+			if rapid.Bool().Draw(t, "about values") {
+				return map[string]any{op: map[string]any{"$gt": anyValue(0).Draw(t, "low"), "$ne": anyValue(1).Draw(t, "not")}}
+			}
+			return map[string]any{op: map[string]any{"a": anyValue(1).Draw(t, "a"), "b": anyValue(0).Draw(t, "b")}}
 		case "$not":
 			return map[string]any{op: map[string]any{"$gt": anyValue(0).Draw(t, "value")}}
 		default:

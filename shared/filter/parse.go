@@ -16,15 +16,19 @@ import (
 // package's choice, well below what OpenSearch refuses (1,024 clauses in a
 // boolean query, 65,536 terms), so that a refusal is ours and names the limit.
 const (
-	MaxDepth   = 16   // levels of $and, $or, $nor and $not, the filter itself counting as one
-	MaxClauses = 256  // conditions; an empty filter object counts as one
-	MaxTerms   = 1024 // values of one $in or $nin
+	MaxDepth       = 16   // levels of $and, $or, $nor, $not and $elemMatch, the filter itself counting as one
+	MaxClauses     = 256  // conditions; an empty filter object counts as one
+	MaxTerms       = 1024 // values of one $in or $nin
+	MaxPrefixBytes = 500  // of the text of one $prefix
+	MaxTextBytes   = 1000 // of the text of one $text
+	MaxWords       = 32   // different words of one $text
 )
 
 // ParseOptions say where the filter stands in the request and what it may cost.
 type ParseOptions struct {
-	Pointer    string // RFC 6901 pointer to the filter, the beginning of every error's pointer
-	MaxDepth   int    // 0: the constant of the same name, likewise below
+	Pointer    string   // RFC 6901 pointer to the filter, the beginning of every error's pointer
+	Text       []string // the paths with full-text search, on which alone $text is allowed
+	MaxDepth   int      // 0: the constant of the same name, likewise below
 	MaxClauses int
 	MaxTerms   int
 }
@@ -39,6 +43,7 @@ func Parse(v any, opts ParseOptions) (Expr, error) {
 		maxDepth:   orDefault(opts.MaxDepth, MaxDepth),
 		maxClauses: orDefault(opts.MaxClauses, MaxClauses),
 		maxTerms:   orDefault(opts.MaxTerms, MaxTerms),
+		text:       opts.Text,
 	}
 	top := &place{step: opts.Pointer}
 	object, ok := v.(map[string]any)
@@ -70,6 +75,10 @@ func orDefault(n, otherwise int) int {
 // can tell how large it is.
 type parser struct {
 	maxDepth, maxClauses, maxTerms int
+	text                           []string
+
+	inside bool       // an $elemMatch, at
+	above  value.Path // the path of its array
 
 	depth, clauses   int
 	tooDeep, tooMany *place // where the limit was first passed
@@ -128,9 +137,15 @@ func (p *parser) member(name string, v any, at *place, depth int) (Expr, error) 
 		}
 		return nil, invalid(at, "there is no operator or pseudo-field %s; a name that begins with $ is written as a pointer, such as /%s", name, name)
 	}
+	if IsPseudo(name) && p.inside {
+		return nil, invalid(at, "%s is of the whole document, not of an element; a member of this name is written as a pointer, such as /%s", name, name)
+	}
 	field, err := ParseField(name)
 	if err != nil {
 		return nil, badPath(at, err)
+	}
+	if err := p.checkLength(field, at); err != nil {
+		return nil, err
 	}
 	return p.condition(field, v, at, depth)
 }
@@ -143,7 +158,7 @@ func (p *parser) list(name string, v any, at *place, depth int) ([]Expr, error) 
 	}
 	parts := make([]Expr, 0, len(array))
 	for i, element := range array {
-		place := at.under(strconv.Itoa(i))
+		place := at.at(i)
 		object, ok := element.(map[string]any)
 		if !ok {
 			return nil, invalid(place, "%s takes filters, which are objects", name)
@@ -183,7 +198,8 @@ func (p *parser) operators(field Field, object map[string]any, at *place, depth 
 // isFieldOperator reports whether operator knows the name.
 func isFieldOperator(name string) bool {
 	switch name {
-	case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not":
+	case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not",
+		"$type", "$size", "$all", "$elemMatch", "$prefix", "$text":
 		return true
 	}
 	return false
@@ -208,6 +224,8 @@ func (p *parser) operator(field Field, name string, v any, at *place, depth int)
 		}
 		p.clause(at)
 		return Exists{Field: field, Want: want}, nil
+	case "$type", "$size", "$all", "$elemMatch", "$prefix", "$text":
+		return p.further(field, name, v, at, depth)
 	case "$not":
 		object, ok := v.(map[string]any)
 		if !ok || !hasOperator(object) {
@@ -256,7 +274,7 @@ func (p *parser) in(field Field, name string, v any, at *place) (Expr, error) {
 		return nil, tooCostly(at, name, "values", p.maxTerms, len(array))
 	}
 	for i, element := range array {
-		place := at.under(strconv.Itoa(i))
+		place := at.at(i)
 		if object, ok := element.(map[string]any); ok && hasOperator(object) {
 			return nil, invalid(place, "%s takes values; operators have no place in it", name)
 		}
@@ -326,6 +344,8 @@ type place struct {
 }
 
 func (p *place) under(step string) *place { return &place{above: p, step: step} }
+
+func (p *place) at(i int) *place { return p.under(strconv.Itoa(i)) }
 
 func (p *place) pointer() string {
 	if p.above == nil {

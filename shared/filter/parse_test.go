@@ -69,6 +69,13 @@ func TestParseRefuses(t *testing.T) {
 		{`{"a":{"$in":1}}`, "/a/$in"}, {`{"a":{"$nin":{}}}`, "/a/$nin"}, {`{"a":{"$in":[0,{"$gt":1}]}}`, "/a/$in/1"},
 		{`{"a":{"$exists":1}}`, "/a/$exists"}, {`{"a":{"$exists":null}}`, "/a/$exists"},
 		{`{"a":{"$not":5}}`, "/a/$not"}, {`{"a":{"$not":{}}}`, "/a/$not"}, {`{"a":{"$not":{"x":1}}}`, "/a/$not"}, {`{"a":{"$not":{"$gt":1,"x":1}}}`, "/a/$not/x"}, {`{"a":{"$not":{"$foo":1}}}`, "/a/$not/$foo"},
+		{`{"a":{"$type":"x"}}`, "/a/$type"}, {`{"a":{"$type":[]}}`, "/a/$type"}, {`{"a":{"$type":["null",9]}}`, "/a/$type/1"}, {`{"a":{"$type":null}}`, "/a/$type"}, {`{"a":{"$type":1.5}}`, "/a/$type"},
+		{`{"a":{"$size":-1}}`, "/a/$size"}, {`{"a":{"$size":1.5}}`, "/a/$size"}, {`{"a":{"$size":1e-9}}`, "/a/$size"}, {`{"a":{"$size":"1"}}`, "/a/$size"},
+		{`{"a":{"$all":1}}`, "/a/$all"}, {`{"a":{"$all":[{"$gt":1}]}}`, "/a/$all/0"}, {`{"a":{"$all":[1,{"$elemMatch":{"b":1}}]}}`, "/a/$all/1"}, {`{"a":{"$all":[{"$elemMatch":{"b":{"$x":1}}}]}}`, "/a/$all/0/$elemMatch/b/$x"},
+		{`{"a":{"$elemMatch":5}}`, "/a/$elemMatch"}, {`{"a":{"$elemMatch":{"$gt":1,"b":1}}}`, "/a/$elemMatch/b"}, {`{"a":{"$elemMatch":{"$x":1}}}`, "/a/$elemMatch/$x"}, {`{"a":{"$elemMatch":{"$gt":1,"$or":[{"b":1}]}}}`, "/a/$elemMatch/$or"},
+		{`{"a":{"$elemMatch":{"$id":"x/1"}}}`, "/a/$elemMatch/$id"}, {`{"a":{"$elemMatch":{"$or":[{"$version":1}]}}}`, "/a/$elemMatch/$or/0/$version"},
+		{`{"a":{"$prefix":1}}`, "/a/$prefix"}, {`{"a":{"$text":"x"}}`, "/a/$text"}, {`{"a":{"$elemMatch":{"$text":"x"}}}`, "/a/$elemMatch/$text"}, {`{"$text":"x"}`, "/$text"},
+		{`{"$id":{"$type":"string"}}`, "/$id/$type"}, {`{"$id":{"$size":1}}`, "/$id/$size"}, {`{"$version":{"$prefix":"1"}}`, "/$version/$prefix"}, {`{"$root":{"$elemMatch":{"$gt":"a"}}}`, "/$root/$elemMatch"}, {`{"$id":{"$all":["a/1"]}}`, "/$id/$all"}, {`{"$id":{"$text":"x"}}`, "/$id/$text"},
 		{`{"":1}`, "/"}, {`{"a..b":1}`, "/a..b"}, {`{"a.$b":1}`, "/a.$b"}, {`{"a[0]":1}`, "/a[0]"}, {`{"/~":1}`, "/~1~0"},
 		{`{"$and":[{"b":1},{"a":{"$or":[]}}]}`, "/$and/1/a/$or"},
 		{`{"$id":1}`, "/$id"}, {`{"$id":null}`, "/$id"}, {`{"$root":{"$in":["a",1]}}`, "/$root/$in/1"}, {`{"$version":"1"}`, "/$version"}, {`{"$version":{"$gt":null}}`, "/$version/$gt"},
@@ -90,6 +97,14 @@ func repeat(n int, part, separator string) string {
 	return strings.TrimSuffix(strings.Repeat(part+separator, n), separator)
 }
 
+func words(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, " w%d", i)
+	}
+	return b.String()
+}
+
 func nested(levels int) string {
 	return strings.Repeat(`{"$or":[`, levels-1) + `{"a":1}` + strings.Repeat(`]}`, levels-1)
 }
@@ -105,14 +120,22 @@ func TestParseCapsTheCost(t *testing.T) {
 		{"empty clauses", `{"$or":[` + repeat(256, `{}`, `,`) + `]}`, `{"$or":[` + repeat(257, `{}`, `,`) + `]}`, 256, 257, "/$or/256"},
 		{"depth", nested(16), nested(20), 16, 20, strings.Repeat("/$or/0", 16)},
 		{"depth of $not", `{"a":` + strings.Repeat(`{"$not":`, 15) + `{"$gt":1}` + strings.Repeat(`}`, 16), `{"a":` + strings.Repeat(`{"$not":`, 16) + `{"$gt":1}` + strings.Repeat(`}`, 17), 16, 17, "/a" + strings.Repeat("/$not", 16)},
+		{"depth of $elemMatch", `{"a":` + strings.Repeat(`{"$elemMatch":`, 15) + `{"$gt":1}` + strings.Repeat(`}`, 16), `{"a":` + strings.Repeat(`{"$elemMatch":`, 16) + `{"$gt":1}` + strings.Repeat(`}`, 17), 16, 17, "/a" + strings.Repeat("/$elemMatch", 16)},
+		{"prefix", `{"a":{"$prefix":"` + strings.Repeat("x", 500) + `"}}`, `{"a":{"$prefix":"` + strings.Repeat("x", 501) + `"}}`, 500, 501, "/a/$prefix"},
+		{"bytes of text", `{"t":{"$text":"` + strings.Repeat("x", 1000) + `"}}`, `{"t":{"$text":"` + strings.Repeat("x", 1001) + `"}}`, 1000, 1001, "/t/$text"},
+		{"words of text", `{"t":{"$text":"` + words(32) + ` w0"}}`, `{"t":{"$text":"` + words(33) + `"}}`, 32, 33, "/t/$text"},
+		{"kinds", `{"a":{"$type":[` + repeat(1024, `"null"`, `,`) + `]}}`, `{"a":{"$type":[` + repeat(1030, `"null"`, `,`) + `]}}`, 1024, 1030, "/a/$type"},
+		{"values of $all", `{"a":{"$all":[` + repeat(255, `1`, `,`) + `]}}`, `{"a":{"$all":[` + repeat(300, `1`, `,`) + `]}}`, 256, 301, "/a/$all/255"},
+		{"bytes of a path and its array's", `{"` + strings.Repeat("a", 255) + `":{"$elemMatch":{"` + strings.Repeat("b", 256) + `":1}}}`, `{"` + strings.Repeat("a", 256) + `":{"$elemMatch":{"` + strings.Repeat("b", 256) + `":1}}}`, 512, 513, "/" + strings.Repeat("a", 256) + "/$elemMatch/" + strings.Repeat("b", 256)},
+		{"steps of a path and its array's", `{"a":{"$elemMatch":{"` + repeat(31, "b", ".") + `":1}}}`, `{"a":{"$elemMatch":{"` + repeat(32, "b", ".") + `":1}}}`, 32, 33, "/a/$elemMatch/" + repeat(32, "b", ".")},
 		{"path bytes", `{"` + strings.Repeat("a", 512) + `":1}`, `{"` + strings.Repeat("a", 513) + `":1}`, 512, 513, "/" + strings.Repeat("a", 513)},
 		{"path segments", `{"` + repeat(32, "a", ".") + `":1}`, `{"` + repeat(33, "a", ".") + `":1}`, 32, 33, "/" + repeat(33, "a", ".")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if _, err := filter.Parse(decode(t, test.fits), filter.ParseOptions{}); err != nil {
+			if _, err := filter.Parse(decode(t, test.fits), filter.ParseOptions{Text: []string{"t"}}); err != nil {
 				t.Errorf("within the limit: %v", err)
 			}
-			_, err := filter.Parse(decode(t, test.tooMuch), filter.ParseOptions{Pointer: "/filter"})
+			_, err := filter.Parse(decode(t, test.tooMuch), filter.ParseOptions{Pointer: "/filter", Text: []string{"t"}})
 			var refusal *doc.Error
 			if !errors.As(err, &refusal) || refusal.Kind != doc.QueryTooCostly {
 				t.Fatalf("beyond the limit: %v", err)
@@ -134,8 +157,8 @@ func TestParseCapsTheCost(t *testing.T) {
 }
 
 func TestFields(t *testing.T) {
-	e := parse(t, `{"$or":[{"a.b":1},{"$nor":[{"c[].d":{"$exists":true}}]}],"/a/b":{"$in":[1]},"$id":"x","e":{"$not":{"$gt":1}}}`)
-	if got, want := fmt.Sprint(filter.Fields(e)), "[$id a.b c.d e]"; got != want {
+	e := parse(t, `{"$or":[{"a.b":1},{"$nor":[{"c[].d":{"$exists":true}}]}],"/a/b":{"$in":[1]},"$id":"x","e":{"$not":{"$gt":1}},"f":{"$elemMatch":{"g":{"$size":1},"h":{"$elemMatch":{"$type":"null","$prefix":"x"}}}}}`)
+	if got, want := fmt.Sprint(filter.Fields(e)), "[$id a.b c.d e f f.g f.h]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := filter.Fields(parse(t, `{}`)); len(got) != 0 {
@@ -165,6 +188,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"a":{"$gt":1,"$lt":"2024-01-01T00:00:00Z"}}`, `{"$or":[{"a.0.b":null},{"/a~1b":{"$in":[1,[],{}]}}]}`, `{"$nor":[{"a":{"$not":{"$exists":true}}}]}`,
 		`{"$id":"a/1","$version":{"$gte":1},"$createdAt":{"$lt":"2024-01-01T00:00:00Z"}}`, `{"a":{"$gt":1,"x":2}}`, `{"$and":[]}`, `{"a[].b":{"$nin":[null]}}`,
+		`{"a":{"$elemMatch":{"b":{"$type":["null","int"]},"c":{"$size":1}}},"d":{"$elemMatch":{"$prefix":"x"}},"e":{"$all":[1,{"x":1}]},"t":{"$text":"some words"}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -174,7 +198,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Skip("no JSON")
 		}
-		e, err := filter.Parse(v, filter.ParseOptions{Pointer: "/filter"})
+		e, err := filter.Parse(v, filter.ParseOptions{Pointer: "/filter", Text: []string{"t", "a.b"}})
 		if err != nil {
 			var refusal *doc.Error
 			if !errors.As(err, &refusal) || refusal.Kind != doc.InvalidQuery && refusal.Kind != doc.QueryTooCostly {

@@ -177,7 +177,7 @@ func (w *bulkWrite) body(from, to int) []byte {
 		body = append(body, `{"index":{"_index":"`...)
 		body = append(body, w.client.IndexName(op.Generation)...)
 		body = append(body, `","_id":`...)
-		body = value.Append(body, string(op.ID))
+		body = value.AppendString(body, string(op.ID))
 		body = append(body, `,"version_type":"external_gte","version":`...)
 		body = strconv.AppendInt(body, int64(op.Version), 10)
 		body = append(body, "}}\n"...)

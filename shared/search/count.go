@@ -4,7 +4,7 @@ import "context"
 
 // count counts the documents that match. Where the index is not sure about all
 // that may match, the others are looked at, as long as they are within the
-// budget.
+// budget; with a further condition all of them are.
 func (s *search) count(ctx context.Context, result *Result) error {
 	body := object{"query": s.may().dsl(), "size": 0, "track_total_hits": true}
 	if s.reading.sure.constant == undecided {
@@ -22,6 +22,10 @@ func (s *search) count(ctx context.Context, result *Result) error {
 		sure = answers[0].Aggregations[sureName].Count
 	}
 	doubtful := total - sure
+	candidates := allOf(s.may(), not(s.reading.sure))
+	if s.request.Where != nil {
+		sure, doubtful, candidates = 0, total, s.may()
+	}
 	if doubtful > s.client.budget {
 		return s.tooCostly("the count", doubtful)
 	}
@@ -29,7 +33,7 @@ func (s *search) count(ctx context.Context, result *Result) error {
 	if doubtful == 0 {
 		return nil
 	}
-	hits := s.stream(allOf(s.may(), not(s.reading.sure)), orderOf(nil), nil, firstChunk)
+	hits := s.stream(candidates, orderOf(nil), nil, firstChunk)
 	for looked := 0; ; looked++ {
 		h, _, err := hits.next(ctx, mostChunk)
 		if err != nil {
@@ -41,7 +45,7 @@ func (s *search) count(ctx context.Context, result *Result) error {
 		if looked == s.client.budget {
 			return s.tooCostly("the count", looked+1)
 		}
-		_, matches, _, err := s.decide(h)
+		_, matches, _, err := s.decide(ctx, h, result)
 		if err != nil {
 			return err
 		}

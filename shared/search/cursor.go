@@ -140,6 +140,8 @@ func queryName(r Request) string {
 		b = value.Append(b, k.field().String())
 		b = strconv.AppendBool(b, k.Desc)
 	}
+	b = append(b, '|')
+	b = value.Append(b, r.Variant)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
 }

@@ -25,12 +25,15 @@ func (n *node) sorted() []*node {
 func (p *projector) appendTree(dst []byte, n *node) []byte {
 	dst = append(dst, '{')
 	dst = p.appendLeaves(dst, n)
+	if n.isElement {
+		dst = p.appendElementShape(dst, n)
+	}
 	for _, child := range n.sorted() {
 		before := len(dst)
 		if len(dst) > 0 && dst[len(dst)-1] != '{' {
 			dst = append(dst, ',')
 		}
-		dst = value.Append(dst, child.name)
+		dst = value.AppendString(dst, child.name)
 		dst = append(dst, ':')
 		start := len(dst)
 		if len(child.elements) > 0 {
@@ -49,8 +52,8 @@ func (p *projector) appendTree(dst []byte, n *node) []byte {
 // element and, where there are scalars too, one with their leaves.
 func (p *projector) appendElements(dst []byte, n *node) []byte {
 	dst = append(dst, '[')
-	for _, object := range n.elements {
-		element := p.element(n, object)
+	for _, one := range n.elements {
+		element := p.element(n, one)
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
@@ -68,10 +71,17 @@ func (p *projector) appendElements(dst []byte, n *node) []byte {
 
 // element builds the tree of one element of the nested path at n, with the
 // paths that are indexed in the whole document.
-func (p *projector) element(n *node, object map[string]any) *node {
-	element := &node{name: n.name, path: n.path, indexed: true}
+//
+// The element says itself of which shapes its values are, so that conditions on
+// one element are decided as those on a document. Its own shape is told only
+// where it counts as an element.
+func (p *projector) element(n *node, one element) *node {
+	element := &node{name: n.name, path: n.path, indexed: true, isElement: true}
+	if one.counts {
+		element.shapes = shapeObject
+	}
 	p.inner = true
-	p.gatherMembers(element, object, true)
+	p.gatherMembers(element, one.object, true)
 	p.inner = false
 	element.adopt(n)
 	return element
@@ -94,8 +104,20 @@ func (p *projector) appendLeaves(dst []byte, n *node) []byte {
 	dst = appendLeaf(p, dst, n, leafDecimal, n.decimals, appendText)
 	dst = appendLeaf(p, dst, n, leafBool, n.bools, strconv.AppendBool)
 	dst = appendLeaf(p, dst, n, leafDate, n.dates, appendMillis)
-	dst = appendLeaf(p, dst, n, leafText, n.fullTexts, appendText)
+	slices.Sort(n.words)
+	dst = appendLeaf(p, dst, n, leafText, slices.Compact(n.words), appendText)
 	return appendLeaf(p, dst, n, leafKey, n.keys, appendText)
+}
+
+func (p *projector) appendElementShape(dst []byte, n *node) []byte {
+	if p.onlyKnown && !p.known[leafField(n.path, leafShape)] {
+		p.leaveOut(n.path)
+		return dst
+	}
+	dst = appendMember(dst, leafShape)
+	dst = append(dst, '[')
+	dst = n.appendShape(dst)
+	return append(dst, ']')
 }
 
 func appendLeaf[T any](p *projector, dst []byte, n *node, leaf string, values []T, write func([]byte, T) []byte) []byte {
@@ -125,7 +147,7 @@ func leafField(path, leaf string) string {
 	return fieldTree + "." + path + "." + leaf
 }
 
-func appendText(dst []byte, s string) []byte { return value.Append(dst, s) }
+func appendText(dst []byte, s string) []byte { return value.AppendString(dst, s) }
 
 func appendMillis(dst []byte, ms int64) []byte { return strconv.AppendInt(dst, ms, 10) }
 

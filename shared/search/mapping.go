@@ -69,7 +69,10 @@ func leafTemplates() []object {
 		template(leafDecimal, object{"type": "keyword"}),
 		template(leafBool, object{"type": "boolean"}),
 		template(leafDate, object{"type": "date", "format": "epoch_millis"}),
-		template(leafText, object{"type": "text"}),
+		// Words, found by this program and not by an analyzer, so that filters in
+		// memory see the same ones.
+		template(leafText, object{"type": "keyword", "doc_values": false}),
+		template(leafShape, object{"type": "keyword", "doc_values": false}),
 		// Sorted and grouped by, never searched: doc values are enough.
 		template(leafKey, object{"type": "keyword", "index": false}),
 	}
@@ -97,10 +100,14 @@ func systemFields(g collection.Generation) object {
 	}
 }
 
-// treeMapping is dynamic, with the declared nested paths in place.
+// treeMapping is dynamic, with the declared nested paths in place. What stands
+// at one is also part of the document as a whole, or of the nested path around
+// it, which is part of the document in turn; never of both, lest values be there
+// twice.
 func treeMapping(g collection.Generation) object {
 	tree := object{"type": "object", "dynamic": true}
-	for path := range declaredPaths(g.Nested) {
+	nested := declaredPaths(g.Nested)
+	for path := range nested {
 		at := tree
 		for name := range strings.SplitSeq(path, ".") {
 			properties, ok := at["properties"].(object)
@@ -116,7 +123,13 @@ func treeMapping(g collection.Generation) object {
 			at = child
 		}
 		at["type"] = "nested"
-		at["include_in_root"] = true
+		into := "include_in_root"
+		for above := parentPath(path); above != ""; above = parentPath(above) {
+			if nested[above] {
+				into = "include_in_parent"
+			}
+		}
+		at[into] = true
 	}
 	return tree
 }

@@ -23,6 +23,8 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 		result.Next = next
 		return nil
 	}
+	var places []position
+	result.CursorAfter = func(i int) (string, error) { return encodeCursor(s.name, places[i]) }
 	defer func() { result.Examined += examined }()
 	wanted := func() int { return s.request.Limit - len(result.Documents) + 1 }
 	h, at, err := hits.next(ctx, wanted())
@@ -50,7 +52,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			strays.shift()
 		default:
 			var matches, looked bool
-			if d, matches, looked, err = s.decide(h); err != nil {
+			if d, matches, looked, err = s.decide(ctx, h, result); err != nil {
 				return err
 			}
 			size = s.bytesOf(h)
@@ -64,6 +66,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			if looked && examined >= s.client.budget {
 				if matches {
 					result.Documents = append(result.Documents, d)
+					places = append(places, last)
 				}
 				return end(last)
 			}
@@ -73,6 +76,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			}
 		}
 		result.Documents = append(result.Documents, d)
+		places = append(places, last)
 		bytes += size
 	}
 }

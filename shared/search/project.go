@@ -91,7 +91,7 @@ func Reduce(d doc.Document, g collection.Generation, level Reduction, known Fiel
 	dst := make([]byte, 0, 2*len(raw)+len(tree)+len(shape)+512)
 	dst = appendEnvelope(dst, d)
 	dst = appendMember(dst, fieldSum)
-	dst = value.Append(dst, value.Sum(d.Data))
+	dst = value.AppendString(dst, value.Sum(d.Data))
 	if len(partial) > 0 {
 		dst = appendMember(dst, fieldPartial)
 		dst = appendTexts(dst, partial)
@@ -105,7 +105,7 @@ func Reduce(d doc.Document, g collection.Generation, level Reduction, known Fiel
 		dst = append(dst, tree...)
 	}
 	dst = appendMember(dst, fieldRaw)
-	dst = value.Append(dst, string(raw))
+	dst = value.AppendString(dst, string(raw))
 	return Projection{Source: append(dst, '}'), Partial: partial}
 }
 
@@ -126,11 +126,11 @@ func appendEnvelope(dst []byte, d doc.Document) []byte {
 func appendIdentity(dst []byte, d doc.Document) []byte {
 	dst = append(dst, '{')
 	dst = appendMember(dst, fieldID)
-	dst = value.Append(dst, string(d.ID))
+	dst = value.AppendString(dst, string(d.ID))
 	dst = appendMember(dst, fieldCollection)
-	dst = value.Append(dst, string(d.ID.Collection()))
+	dst = value.AppendString(dst, string(d.ID.Collection()))
 	dst = appendMember(dst, fieldRoot)
-	dst = value.Append(dst, d.ID.Root())
+	dst = value.AppendString(dst, d.ID.Root())
 	dst = appendMember(dst, fieldVersion)
 	return strconv.AppendInt(dst, int64(d.Version), 10)
 }
@@ -162,7 +162,7 @@ func appendTexts(dst []byte, texts []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = value.Append(dst, s)
+		dst = value.AppendString(dst, s)
 	}
 	return append(dst, ']')
 }

@@ -38,6 +38,14 @@ type Request struct {
 	After    string      // the Next of the page before, or ""
 	Count    bool        // count all documents that match, whatever the page
 	MaxBytes int         // of the page's documents as JSON; 0: DefaultMaxBytes. One document always fits
+	// Where is a further condition, asked about every document that the filter
+	// leaves, as many as the budget allows; nil: none. A document for which it
+	// gives an error does not match. It returns ctx's error when ctx ends.
+	Where func(ctx context.Context, data map[string]any) (bool, error)
+	// Variant is whatever else a cursor belongs to: it is good for queries with
+	// the same text here only.
+	Variant   string
+	Aggregate []Aggregation // over all documents that match, whatever the page; not together with Where
 	Now      time.Time   // documents that have expired by now are not there; zero: the local clock's
 }
 
@@ -48,6 +56,12 @@ type Result struct {
 	Count      int    // with Request.Count
 	CountExact bool   // the count is of the documents, not an estimate; always so with Request.Count
 	Examined   int    // documents looked at because the index could not decide
+	// WhereErrors is how many of the examined documents Where gave an error for.
+	WhereErrors int
+	Aggregates  []Aggregate // one for each of Request.Aggregate
+	// CursorAfter is the cursor of the page that would begin after the i-th
+	// document; not nil where there are documents.
+	CursorAfter func(i int) (string, error)
 }
 
 // Search finds the documents that match, in order. What it answers is what
@@ -66,7 +80,7 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 		}
 	}
 	if len(r.From) == 0 || s.reading.may.constant == never {
-		return Result{CountExact: r.Count}, nil
+		return Result{CountExact: r.Count, Aggregates: noGroups(r.Aggregate)}, nil
 	}
 	if s.reading.may.clauses > maxQueryClauses {
 		return Result{}, doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
@@ -78,10 +92,21 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if len(r.Aggregate) > 0 {
+		if err := s.aggregate(ctx, &result); err != nil {
+			return Result{}, err
+		}
+	}
 	if r.Limit > 0 {
+		// The count and the aggregations have looked at all that a page can look
+		// at, and no document is told twice.
+		all := Result{Examined: result.Examined, WhereErrors: result.WhereErrors}
+		result.Examined, result.WhereErrors = 0, 0
 		if err := s.page(ctx, after, &result); err != nil {
 			return Result{}, err
 		}
+		result.Examined = max(result.Examined, all.Examined)
+		result.WhereErrors = max(result.WhereErrors, all.WhereErrors)
 	}
 	return result, nil
 }
@@ -163,14 +188,25 @@ func (s *search) surely(h *hit) bool {
 
 // decide decodes a hit and tells whether it matches; looked says that the
 // document had to be looked at.
-func (s *search) decide(h *hit) (d doc.Document, matches, looked bool, err error) {
+func (s *search) decide(ctx context.Context, h *hit, result *Result) (d doc.Document, matches, looked bool, err error) {
 	if d, err = h.document(); err != nil {
 		return d, false, false, err
 	}
-	if s.surely(h) {
-		return d, true, false, nil
+	sure := s.surely(h)
+	matches = sure || filter.Match(s.request.Filter, &d)
+	if s.request.Where == nil {
+		return d, matches, !sure, nil
 	}
-	return d, filter.Match(s.request.Filter, &d), true, nil
+	if matches {
+		if matches, err = s.request.Where(ctx, d.Data); err != nil {
+			if ctx.Err() != nil {
+				return d, false, false, ctx.Err()
+			}
+			result.WhereErrors++
+			matches = false
+		}
+	}
+	return d, matches, true, nil
 }
 
 // may are the documents in scope that may match.

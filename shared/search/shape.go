@@ -69,7 +69,7 @@ func (n *node) appendShape(dst []byte) []byte {
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
-		dst = value.Append(dst, term)
+		dst = value.AppendString(dst, term)
 	}
 	for _, t := range shapeTags {
 		if n.shapes&t.kind != 0 {

@@ -42,7 +42,7 @@ func (s *search) strays(ctx context.Context, q query, after position, result *Re
 			return nil, s.tooCostly("the sort", looked)
 		}
 		result.Examined++
-		d, matches, _, err := s.decide(h)
+		d, matches, _, err := s.decide(ctx, h, result)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/shared/filter"
 	"holdfast/shared/value"
 )
 
@@ -31,6 +32,7 @@ const (
 	leafDate    = "$date"
 	leafKey     = "$key"
 	leafText    = "$text"
+	leafShape   = "$shape" // of an element of a declared nested path only
 )
 
 // node gathers what a document has at one path, through all arrays on the way.
@@ -46,9 +48,16 @@ type node struct {
 	numbers               []float64
 	bools                 []bool
 	dates                 []int64 // milliseconds since 1970, rounded down
-	fullTexts             []string
+	words                 []string
 
-	elements []map[string]any // the objects at a declared nested path
+	elements  []element // the objects at a declared nested path
+	isElement bool      // of one
+}
+
+// element is an object at a declared nested path.
+type element struct {
+	object map[string]any
+	counts bool // stands in an array that a path leads to: not alone, nor in an array inside an array
 }
 
 // projector builds one index document.
@@ -78,10 +87,11 @@ func (p *projector) leaveOut(path string) {
 	}
 }
 
-// gather adds what v is to n. many tells that there may be further values at
-// the same path, because v stands below an array: then null, objects and empty
-// arrays need a key to be sorted by, while alone they sort as missing does.
-func (p *projector) gather(n *node, v any, many bool) {
+// gather adds what v is to n, which v stands at within so many arrays. many
+// tells that there may be further values at the same path, because v stands
+// below an array: then null, objects and empty arrays need a key to be sorted
+// by, while alone they sort as missing does.
+func (p *projector) gather(n *node, v any, arrays int, many bool) {
 	switch v := v.(type) {
 	case nil:
 		n.shapes |= shapeNull
@@ -93,6 +103,7 @@ func (p *projector) gather(n *node, v any, many bool) {
 	case json.Number:
 		n.shapes |= shapeNumber
 		n.addNumber(v)
+		p.addWords(n, v)
 	case string:
 		n.shapes |= shapeString
 		p.addString(n, v)
@@ -100,7 +111,7 @@ func (p *projector) gather(n *node, v any, many bool) {
 		n.shapes |= shapeObject
 		n.addNull(many)
 		if p.nested[n.path] {
-			n.elements = append(n.elements, v)
+			n.elements = append(n.elements, element{object: v, counts: arrays == 1})
 			if !p.inner {
 				p.elements++
 			}
@@ -118,7 +129,7 @@ func (p *projector) gather(n *node, v any, many bool) {
 			if _, ok := element.([]any); ok {
 				n.shapes |= shapeNest
 			}
-			p.gather(n, element, true)
+			p.gather(n, element, arrays+1, true)
 		}
 	}
 }
@@ -134,7 +145,7 @@ func (p *projector) gatherMembers(n *node, object map[string]any, many bool) {
 				continue
 			}
 		}
-		p.gather(child, object[name], many)
+		p.gather(child, object[name], 0, many)
 	}
 }
 
@@ -184,14 +195,26 @@ func (p *projector) addString(n *node, s string) {
 		p.leaveOut(n.path)
 	}
 	n.keys = append(n.keys, orderKey(s))
-	if p.text[n.path] {
-		n.fullTexts = append(n.fullTexts, s)
-	}
+	p.addWords(n, s)
 	if t, ok := value.ParseInstant(s); ok {
 		n.dates = append(n.dates, t.UnixMilli())
 		if t.Nanosecond()%int(time.Millisecond) != 0 {
 			n.shapes |= shapeFine
 		}
+	}
+}
+
+// addWords adds the words of a text at a declared full-text path.
+func (p *projector) addWords(n *node, v any) {
+	if !p.text[n.path] {
+		return
+	}
+	for word := range filter.WordsOf(v) {
+		if _, whole := keep(word); !whole {
+			p.leaveOut(n.path)
+			continue
+		}
+		n.words = append(n.words, word)
 	}
 }
 

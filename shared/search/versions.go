@@ -63,7 +63,7 @@ func (c *Client) versionsIn(ctx context.Context, index string, ids []doc.ID) ([]
 		body = append(body, `{"_index":"`...)
 		body = append(body, index...)
 		body = append(body, `","_source":false,"_id":`...)
-		body = value.Append(body, string(id))
+		body = value.AppendString(body, string(id))
 		body = append(body, '}')
 	}
 	body = append(body, "]}"...)

@@ -131,6 +131,15 @@ func position(name string) int {
 	return n
 }
 
+// Join is the path that goes on with the steps of another.
+func (p Path) Join(q Path) Path {
+	return Path{append(p.segments[:len(p.segments):len(p.segments)], q.segments...)}
+}
+
+// IsWhole reports whether the path has no steps, so that it leads to what it is
+// applied to.
+func (p Path) IsWhole() bool { return len(p.segments) == 0 }
+
 // Segments are the steps of the path. The slice must not be changed.
 func (p Path) Segments() []Segment { return p.segments }
 

@@ -1,9 +1,6 @@
 package engines
 
-import (
-	"os/exec"
-	"syscall"
-)
+import "syscall"
 
 // child is a running process in a process group of its own that does not
 // outlive this process.
@@ -13,8 +10,3 @@ type child struct {
 }
 
 func (c *child) signal(s syscall.Signal) { signalGroup(c.pid, s) }
-
-// startChild starts the command as a child.
-func startChild(cmd *exec.Cmd) (*child, error) {
-	return startBound(cmd)
-}

@@ -255,7 +255,7 @@ func run(ctx context.Context, dir, path string, args ...string) error {
 	var out bytes.Buffer
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, 5*time.Second
-	child, err := startChild(cmd)
+	child, err := startBound(cmd)
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}

@@ -125,7 +125,7 @@ func (p *process) live(first chan<- error) (served bool, why error) {
 	}
 	cmd := exec.Command(p.c.path, p.c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.c.dir, log, log
-	child, err := startChild(cmd)
+	child, err := startBound(cmd)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,174 @@
+// Package where is the further condition of a query: an expression of the
+// Common Expression Language over the document, for what filters cannot say,
+// such as doc.shippedDate > doc.requiredDate. Expressions are compiled once,
+// each evaluation has a limit of cost, and nothing in them reaches outside of
+// the document.
+//
+// Of the functions only the one that answers queries needs this package, and
+// it prepares nothing before the first expression comes.
+package where
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"holdfast/shared/doc"
+)
+
+// Limits of an expression, chosen by this package.
+const (
+	// MaxBytes is the longest expression.
+	MaxBytes = 4096
+	// MaxDepth is how deep its parts may be nested.
+	MaxDepth = 50
+	// MaxCost is the most that one evaluation may cost, in the units of the
+	// Common Expression Language: about one for each operation and for each
+	// element or each ten characters that it goes through. It takes about a
+	// millisecond.
+	MaxCost = 20_000
+	// remembered is how many compiled expressions are kept.
+	remembered = 64
+)
+
+// Compiler makes conditions out of expressions and remembers the latest. The
+// zero value is ready. It is safe for concurrent use.
+type Compiler struct {
+	prepare sync.Once
+	env     *cel.Env
+	err     error
+
+	mu     sync.Mutex
+	recent list.List // of *Condition, the latest first
+	known  map[string]*list.Element
+}
+
+// Condition is a compiled expression. It is safe for concurrent use.
+type Condition struct {
+	text    string
+	program cel.Program
+}
+
+// Compile compiles an expression, or finds it among the latest. Errors about
+// the expression are of kind InvalidQuery and name the line and the column, or
+// of kind QueryTooCostly, with limit and actual, where it is too long.
+func (c *Compiler) Compile(text string) (*Condition, error) {
+	if len(text) > MaxBytes {
+		return nil, doc.Errorf(doc.QueryTooCostly, "an expression has at most %d bytes", MaxBytes).
+			With("limit", MaxBytes).With("actual", len(text))
+	}
+	if known := c.find(text); known != nil {
+		return known, nil
+	}
+	c.prepare.Do(func() { c.env, c.err = newEnv() })
+	if c.err != nil {
+		return nil, fmt.Errorf("prepare the expression language: %w", c.err)
+	}
+	made, err := compile(c.env, text)
+	if err != nil {
+		return nil, err
+	}
+	c.keep(made)
+	return made, nil
+}
+
+func newEnv() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable(variable, cel.DynType),
+		cel.CrossTypeNumericComparisons(true),
+		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
+		cel.ParserRecursionLimit(MaxDepth),
+		cel.ParserExpressionSizeLimit(MaxBytes),
+	)
+}
+
+// variable is what the document's data are called in an expression.
+const variable = "doc"
+
+func compile(env *cel.Env, text string) (*Condition, error) {
+	ast, issues := env.Compile(text)
+	if issues != nil && issues.Err() != nil {
+		return nil, refusal(issues)
+	}
+	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+		return nil, doc.Errorf(doc.InvalidQuery, "the expression is a condition: it gives true or false, not a value of type %s", out)
+	}
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		// What the checker passed and the planner does not take, such as a
+		// literal that is no regular expression.
+		return nil, doc.Errorf(doc.InvalidQuery, "the expression cannot be run: %s", err)
+	}
+	return &Condition{text: text, program: program}, nil
+}
+
+// refusal tells the first thing that is wrong and where.
+func refusal(issues *cel.Issues) error {
+	all := issues.Errors()
+	if len(all) == 0 {
+		return doc.Errorf(doc.InvalidQuery, "the expression cannot be read: %s", issues.Err())
+	}
+	first := all[0]
+	return doc.Errorf(doc.InvalidQuery, "line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, first.Message)
+}
+
+// Holds evaluates the condition for the data of a document. An error says that
+// it cannot be answered for this document: a name is missing, types do not fit,
+// the result is neither true nor false, or it costs too much. When ctx ends,
+// its error is returned.
+func (c *Condition) Holds(ctx context.Context, data map[string]any) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	result, _, err := c.program.ContextEval(ctx, map[string]any{variable: data})
+	if ended := ctx.Err(); ended != nil {
+		return false, ended
+	}
+	if err != nil {
+		return false, fmt.Errorf("evaluate %q: %w", c.text, err)
+	}
+	holds, ok := result.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("evaluate %q: the result is of type %s, neither true nor false", c.text, typeOf(result))
+	}
+	return bool(holds), nil
+}
+
+func typeOf(v ref.Val) string {
+	if v == nil {
+		return "none"
+	}
+	return v.Type().TypeName()
+}
+
+func (c *Compiler) find(text string) *Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.known[text]
+	if !ok {
+		return nil
+	}
+	c.recent.MoveToFront(e)
+	return e.Value.(*Condition)
+}
+
+func (c *Compiler) keep(made *Condition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice := c.known[made.text]; twice {
+		return
+	}
+	if c.known == nil {
+		c.known = make(map[string]*list.Element, remembered)
+	}
+	if c.recent.Len() == remembered {
+		oldest := c.recent.Back()
+		delete(c.known, c.recent.Remove(oldest).(*Condition).text)
+	}
+	c.known[made.text] = c.recent.PushFront(made)
+}
