@@ -43,7 +43,7 @@ def failures(*identifiers):
     return check
 
 
-D, Q, R, X = "DocumentsFunction", "QueryFunction", "RelayFunction", "IndexerFunction"
+D, Q, A, R, X = "DocumentsFunction", "QueryFunction", "AdminFunction", "RelayFunction", "IndexerFunction"
 
 CASES = [
     (D, "http-put", status(201, etag='"', holdfast_token="")),
@@ -80,6 +80,9 @@ CASES = [
     (D, "http-rest-query-parameters", status(400)),
     (D, "http-rest-domain", status(200)),
     (D, "http-rest-domain-stage", status(200)),
+    (A, "http-collection-put", body(200, lambda b: "generation" in json.loads(b), "no generation")),
+    (A, "http-collection-get", status(200, etag='"')),
+    (A, "http-collections", body(200, lambda b: "users" in b, "not the collections")),
     (R, "stream", failures()),
     (R, "stream-types", failures()),
     (R, "stream-foreign", failures()),
@@ -88,6 +91,7 @@ CASES = [
     (X, "signals-again", failures()),
     (X, "relay-failure", failures("059f36b4-87a3-44ab-83d2-66197562a7d4")),
     (Q, "http-query", body(200, lambda b: "staleness" in json.loads(b), "no staleness")),
+    (Q, "http-query-now", body(200, lambda b: "staleness" in json.loads(b), "no staleness")),
     (Q, "http-query-get", status(405, allow="POST")),
     (Q, "http-domain-query", body(200, lambda b: "documents" in json.loads(b), "no documents")),
 ]

@@ -4,6 +4,7 @@ what each function asked for.
 """
 
 import atexit
+import contextlib
 import fnmatch
 import http.client
 import http.server
@@ -142,23 +143,14 @@ class Standins:
             def pass_on(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 standins.note(function, engine, self.command, self.path, self.headers, body)
-                c = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
-                try:
-                    headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
-                    c.request(self.command, self.path, body, headers)
-                    answer = c.getresponse()
-                    content = answer.read()
-                    self.send_response(answer.status)
-                    for k, v in answer.getheaders():
-                        if k.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
-                            self.send_header(k, v)
+                status, answered, content = standins.ask(target, self.command, self.path, body, self.headers)
+                with contextlib.suppress(OSError):  # a function that went away, its time being up
+                    self.send_response(status)
+                    for k, v in answered:
+                        self.send_header(k, v)
                     self.send_header("Content-Length", str(len(content)))
                     self.end_headers()
                     self.wfile.write(content)
-                except OSError as e:
-                    self.send_error(502, str(e))
-                finally:
-                    c.close()
 
             do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = pass_on
 
@@ -170,6 +162,20 @@ class Standins:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self._servers.append(server)
         return server.server_address[1]
+
+    @staticmethod
+    def ask(target, method, path, body, headers):
+        """Passes a request on to an engine; gives status, headers and body of its answer."""
+        own = ("host", "connection", "content-length", "transfer-encoding", "date", "server")
+        c = http.client.HTTPConnection(target.hostname, target.port, timeout=60)
+        try:
+            c.request(method, path, body, {k: v for k, v in headers.items() if k.lower() not in ("host", "connection")})
+            answer = c.getresponse()
+            return answer.status, [(k, v) for k, v in answer.getheaders() if k.lower() not in own], answer.read()
+        except OSError as e:
+            return 502, [], str(e).encode()
+        finally:
+            c.close()
 
     # -------------------------------------------------------------- permissions
 

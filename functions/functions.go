@@ -3,11 +3,9 @@
 package functions
 
 import (
-	"context"
 	"fmt"
 	"os"
 
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/caarlos0/env/v11"
 
 	"holdfast/shared/lambdahost"
@@ -18,13 +16,13 @@ import (
 // does not return while all is well. An error ends the process: Lambda tells it
 // in the function's log and begins anew.
 func Run(function string, start func(*lambdahost.App) error) {
-	if err := run(context.Background(), function, start); err != nil {
+	if err := run(function, start); err != nil {
 		fmt.Fprintf(os.Stderr, "function %s cannot start: %v\n", function, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, function string, start func(*lambdahost.App) error) error {
+func run(function string, start func(*lambdahost.App) error) error {
 	c, err := env.ParseAs[lambdahost.Config]()
 	if err != nil {
 		return fmt.Errorf("reading the environment: %w", err)
@@ -33,9 +31,9 @@ func run(ctx context.Context, function string, start func(*lambdahost.App) error
 	if err != nil {
 		return err
 	}
-	aws, err := config.LoadDefaultConfig(ctx)
+	aws, err := awsConfig()
 	if err != nil {
-		return fmt.Errorf("loading the AWS configuration: %w", err)
+		return err
 	}
 	app, err := lambdahost.Build(c, lambdahost.Surroundings{
 		AWS: aws,

@@ -16,9 +16,9 @@ func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
 	t.Setenv("HOLDFAST_INDEX_REPLICAS", "0")
 	t.Setenv("HOLDFAST_TOMBSTONE_LIFE", "720h")
 	started := false
-	err := run(t.Context(), "query", func(app *lambdahost.App) error {
+	err := run("query", func(app *lambdahost.App) error {
 		started = true
-		if _, err := app.Query(); err != nil {
+		if _, err := app.Query(nil); err != nil {
 			return err
 		}
 		if _, err := app.Relay(); err != nil {
@@ -33,7 +33,9 @@ func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
 }
 
 func TestWhatIsWrongWithTheEnvironmentIsNamed(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-west-1")
 	for name, c := range map[string]struct{ variable, value, says string }{
+		"region":    {"AWS_REGION", "", "AWS_REGION"},
 		"no tables": {"HOLDFAST_LOG_LEVEL", "info", "documents table"},
 		"level":     {"HOLDFAST_LOG_LEVEL", "loud", "loud"},
 		"duration":  {"HOLDFAST_TOMBSTONE_LIFE", "a month", "TombstoneLife"},
@@ -41,7 +43,7 @@ func TestWhatIsWrongWithTheEnvironmentIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(c.variable, c.value)
-			err := run(t.Context(), "documents", func(*lambdahost.App) error {
+			err := run("documents", func(*lambdahost.App) error {
 				t.Error("it was started")
 				return nil
 			})
@@ -49,5 +51,24 @@ func TestWhatIsWrongWithTheEnvironmentIsNamed(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestCredentialsAreThoseOfTheRole(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-west-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_SESSION_TOKEN", "token")
+	c, err := awsConfig()
+	if err != nil || c.Region != "eu-west-1" {
+		t.Fatalf("%q, %v", c.Region, err)
+	}
+	got, err := c.Credentials.Retrieve(t.Context())
+	if err != nil || got.AccessKeyID != "id" || got.SecretAccessKey != "secret" || got.SessionToken != "token" || got.CanExpire {
+		t.Errorf("%+v, %v", got, err)
+	}
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	if _, err := c.Credentials.Retrieve(t.Context()); err == nil || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("%v", err)
 	}
 }

@@ -49,6 +49,9 @@ the settled one: with --after it may repeat the latest lines, but leaves none ou
 				patience = followPatience
 			}
 			api, err := at.open(ctx, c, patience, follow)
+			if err == nil {
+				err = api.Reach(ctx)
+			}
 			if err != nil {
 				return err
 			}

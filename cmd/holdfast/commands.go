@@ -34,8 +34,8 @@ Exit codes of all commands:
     2  the command line was not understood; nothing was done
     3  local --demo, doctor: something is not as it should be
     4  import: finished, but some lines were rejected
-    5  get, load: there is no such document
-    6  put, delete: the document is not as --if-match or --if-absent demands
+    5  get, load, collections get: there is no such document or definition
+    6  put, delete, also of collections: it is not as --if-match or --if-absent demands
   130  interrupted; import and export go on with --resume`
 
 // addCommands adds the commands that talk to an endpoint.
@@ -49,7 +49,7 @@ func addCommands(root *cobra.Command) {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
 		newGet(), newPut(), newCreate(), newDelete(), newLoad(), newQuery(), newChanges(),
-		newImport(), newExport(), newDoctor(), newVersion(),
+		newCollections(), newImport(), newExport(), newDoctor(), newVersion(),
 	)
 }
 
@@ -78,6 +78,26 @@ func runs(work func(ctx context.Context, c *cobra.Command, args []string) error)
 		ctx, stop := endings(c.Context(), c.ErrOrStderr())
 		defer stop()
 		return failure(work(ctx, c, args))
+	}
+}
+
+// awaiting runs what may wait for input for ever, but no longer than ctx.
+func awaiting[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := read()
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.v, o.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,8 +58,22 @@ func (o *connection) open(ctx context.Context, c *cobra.Command, patience time.D
 	return client.New(client.Options{
 		Endpoint: o.address(), Auth: auth, Agent: "holdfast/" + programVersion(),
 		Patience: patience, Persistent: persistent, Sleep: interruptible(ctx),
-		Notice: func(line string) { note(c, "holdfast: %s", line) },
+		Notice: nowAndThen(func(line string) { note(c, "holdfast: %s", line) }),
 	})
+}
+
+// nowAndThen passes on one line of many that come at the same time.
+func nowAndThen(say func(string)) func(string) {
+	var mu sync.Mutex
+	var last time.Time
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= speakEvery {
+			last = now
+			say(line)
+		}
+	}
 }
 
 // interruptible is a sleep that also ends with stop, so that requests which are

@@ -45,8 +45,9 @@ func newDoctor() *cobra.Command {
 		Long: `Checks the tools of "holdfast local" and of building, the local port, the engines
 in the cache, the credentials and the endpoint. What is marked "!" is missing,
 "-" only matters for what its line says. Exit code 3 says that something is
-missing: Java 17, or an endpoint that was named (--endpoint, $HOLDFAST_ENDPOINT)
-and does not answer.
+missing: Java 17 where the endpoint is on this machine, credentials that would be
+used, or an endpoint that was named (--endpoint, $HOLDFAST_ENDPOINT) and does not
+answer.
 
 Nobody is called but the endpoint and, if there are AWS credentials and they
 would be used, AWS, to tell whose they are.`,
@@ -72,7 +73,9 @@ would be used, AWS, to tell whose they are.`,
 // examine runs all checks, side by side.
 func examine(ctx context.Context, c *cobra.Command, at *connection) []finding {
 	checks := []func(context.Context) finding{}
+	here := onThisMachine(at.address())
 	for _, t := range doctorTools {
+		t.needed = t.needed && here
 		checks = append(checks, t.check)
 	}
 	checks = append(checks,
@@ -168,8 +171,8 @@ func (t tool) check(ctx context.Context) finding {
 // checkPort looks whether holdfast local could serve at the endpoint.
 func checkPort(endpoint string) finding {
 	f := finding{Check: "port"}
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" || !isThisMachine(u.Hostname()) {
+	u, err := client.ParseEndpoint(endpoint)
+	if err != nil || !onThisMachine(endpoint) {
 		f.OK, f.Detail = true, "the endpoint is not on this machine"
 		return f
 	}
@@ -188,9 +191,11 @@ func checkPort(endpoint string) finding {
 	return f
 }
 
-func isThisMachine(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// onThisMachine reports whether an endpoint is one that holdfast local could
+// serve at.
+func onThisMachine(endpoint string) bool {
+	u, err := client.ParseEndpoint(endpoint)
+	return err == nil && u.Scheme == "http" && client.IsLoopback(u.Hostname())
 }
 
 func portOf(u *url.URL) string {

@@ -130,6 +130,9 @@ func (ex *exporting) run(ctx context.Context, c *cobra.Command) error {
 		return err
 	}
 	api, err := ex.open(ctx, c, ex.patience, true)
+	if err == nil {
+		err = api.Reach(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func partOf(path string) string { return path + ".part" }
 
 // openExport opens the unfinished file and cuts it back to its first n bytes.
 func openExport(path string, n int64) (*exportFile, error) {
-	f, err := os.OpenFile(partOf(path), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(partOf(path), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, err
 	}

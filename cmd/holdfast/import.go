@@ -61,7 +61,8 @@ have up to 3 MB and are not kept in memory.
 --mode insert only creates: a document that exists is rejected.
 
 A bad line does not stop the import. It goes to the rejects file as
-{"line","id","error","input"}, and the exit code is 4. To try them again:
+{"line","id","error","input"}, and the exit code is 4; in an array, line counts
+the elements. To try them again:
   jq -c .input movies.rejects.ndjson | holdfast import -
 
 Lines with the same id are written in the order of the file. What the server
@@ -159,6 +160,9 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 		return err
 	}
 	api, err := im.open(ctx, c, im.patience, true)
+	if err == nil {
+		err = api.Reach(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -218,7 +222,7 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 			err = removeState(statePath)
 		}
 	}
-	return im.report(c, before, time.Since(begun), err, statePath != "")
+	return im.report(c, before, work.sent, time.Since(begun), err, statePath != "")
 }
 
 // takeUp reads the state of an interrupted import.
@@ -273,12 +277,15 @@ func (im *importing) account(b *batch, rejects *rejectsFile) error {
 			}
 		}
 	}
+	if err := rejects.flush(); err != nil {
+		return err
+	}
 	im.tally.At, im.tally.Rejects = b.end, rejects.bytes
 	return nil
 }
 
 // report tells how it ended and gives the error for the exit code.
-func (im *importing) report(c *cobra.Command, before importState, took time.Duration, err error, resumable bool) error {
+func (im *importing) report(c *cobra.Command, before importState, sent int64, took time.Duration, err error, resumable bool) error {
 	for _, line := range im.shown {
 		note(c, "rejected, %s", line)
 	}
@@ -316,8 +323,11 @@ func (im *importing) report(c *cobra.Command, before importState, took time.Dura
 	note(c, "%s", line)
 	if err != nil {
 		where := fmt.Sprintf("stopped; everything up to line %d is acknowledged", t.At.Line)
+		if sent > t.At.Line {
+			where += fmt.Sprintf(", and some up to line %d may have been sent as well", sent)
+		}
 		if resumable {
-			where += ", and --resume goes on from there"
+			where += "; --resume goes on from there"
 		}
 		if errors.Is(err, context.Canceled) {
 			return &codedError{code: exitInterrupted, err: errors.New(where)}

@@ -109,6 +109,43 @@ func TestImportFromStandardInput(t *testing.T) {
 	}
 }
 
+// Ctrl-C ends an import that waits for standard input, and what was read is
+// acknowledged.
+func TestAnImportThatWaitsForInputIsInterrupted(t *testing.T) {
+	f := newFake(t)
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	old := os.Stdin
+	os.Stdin = in
+	defer func() { os.Stdin = old }()
+	if _, err := io.WriteString(out, strings.Join(many(bulkLines+5, "c"), "\n")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.before = func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+		if r.URL.Path == "/bulk" {
+			cancel()
+		}
+		return false
+	}
+	var messages bytes.Buffer
+	code := run(ctx, []string{"import", "-", "--endpoint", f.url}, io.Discard, &messages)
+	if want := fmt.Sprintf("up to line %d is acknowledged", bulkLines); code != exitInterrupted || !strings.Contains(messages.String(), want) {
+		t.Errorf("exit code %d\n%s", code, messages.String())
+	}
+	for _, args := range [][]string{{"load"}, {"put", "c/1", "-"}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		var messages bytes.Buffer
+		if code := run(ctx, append(args, "--endpoint", f.url), io.Discard, &messages); code == exitOK {
+			t.Errorf("%v: exit code %d\n%s", args, code, messages.String())
+		}
+		cancel()
+	}
+}
+
 func TestBadLinesAreRejectedAndTheRestIsImported(t *testing.T) {
 	f := newFake(t)
 	f.refuse = func(id, _ string) string {
@@ -264,22 +301,22 @@ func TestLinesThatWereNotTriedAreSentAgain(t *testing.T) {
 	}
 }
 
+// Requests that are too large are divided until the line is alone that cannot
+// be sent at all.
 func TestRequestsThatAreTooLargeAreDivided(t *testing.T) {
 	f := newFake(t)
 	f.before = func(w http.ResponseWriter, r *http.Request, body []byte) bool {
-		if r.URL.Path == "/bulk" && (bytes.Count(body, []byte("\n")) > 20 || bytes.Contains(body, []byte(`c/50"`)) && !bytes.HasPrefix(body, []byte(`{"id":"c/50"`))) {
-			tellProblem(w, 413, "request-too-large")
-			return true
-		}
-		if bytes.HasPrefix(body, []byte(`{"id":"c/60"`)) && bytes.Count(body, []byte("\n")) == 0 {
+		if bytes.Count(body, []byte("\n")) > 20 || bytes.Contains(body, []byte(`"c/60"`)) {
 			tellProblem(w, 413, "request-too-large")
 			return true
 		}
 		return false
 	}
-	f.holdfast("import", file(t, "x.ndjson", many(300, "c")...))
-	if len(f.documents) < 299 {
-		t.Errorf("%d documents", len(f.documents))
+	path := file(t, "x.ndjson", many(300, "c")...)
+	f.holdfast("import", path).expect(t, exitRejected)
+	rejects := rejectsOf(t, path+".rejects.ndjson")
+	if len(f.documents) != 299 || len(rejects) != 1 || rejects[0].Line != 61 {
+		t.Errorf("%d documents, rejects %+v", len(f.documents), rejects)
 	}
 }
 
@@ -487,7 +524,7 @@ func TestReadingDoesNotRunAhead(t *testing.T) {
 	if err := <-done; err != context.Canceled {
 		t.Errorf("ended with %v", err)
 	}
-	if most := int64(bulkLines * (4*im.concurrency + im.concurrency + 3)); endless.n > most {
+	if most := int64(bulkLines * (2*im.concurrency + im.concurrency + 3)); endless.n > most {
 		t.Errorf("%d lines were read; at most %d are needed", endless.n, most)
 	}
 }

@@ -22,6 +22,8 @@ const (
 	// grace is how long requests that are on their way may take to end after an
 	// interruption.
 	grace = 10 * time.Second
+	// readGrace is how long reading may take to notice an interruption.
+	readGrace = 500 * time.Millisecond
 	// saveEvery is how often the state is kept.
 	saveEvery = time.Second
 )
@@ -57,6 +59,7 @@ type importer struct {
 
 	mu      sync.Mutex
 	current map[string]*batch // by the ids on their way
+	sent    int64             // the last line that may have been sent
 }
 
 // run sends everything. After an error, or when ctx ends, what was committed is
@@ -67,54 +70,84 @@ func (im *importer) run(ctx context.Context, in source) error {
 	// Requests on their way are let end, for a while.
 	flight, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
-	finished := make(chan struct{})
+	// A read of a pipe that nobody writes to cannot be interrupted. It is left
+	// alone then.
+	stuck, finished := make(chan struct{}), make(chan struct{})
 	defer close(finished)
 	go func() {
-		select {
-		case <-reading.Done():
-		case <-finished:
-			return
-		}
-		select {
-		case <-time.After(grace):
-			abort()
-		case <-finished:
+		for _, step := range []struct {
+			after time.Duration
+			do    func()
+		}{{readGrace, func() { close(stuck) }}, {grace - readGrace, abort}} {
+			select {
+			case <-reading.Done():
+			case <-finished:
+				return
+			}
+			select {
+			case <-time.After(step.after):
+				step.do()
+			case <-finished:
+				return
+			}
 		}
 	}()
 
 	im.current = map[string]*batch{}
-	ordered := make(chan *batch, 4*im.concurrency)
+	ordered := make(chan *batch, 2*im.concurrency)
 	work := make(chan *batch)
-	var readErr error
-	var running sync.WaitGroup
-	running.Go(func() {
+	readErr := make(chan error, 1)
+	go func() {
 		defer close(ordered)
-		defer close(work)
-		readErr = im.read(in, func(b *batch) bool {
-			select {
-			case ordered <- b:
-			case <-reading.Done():
-				return false
-			}
-			select {
-			case work <- b:
-				return true
-			case <-reading.Done():
-				b.err = context.Canceled
-				close(b.done)
-				return false
-			}
-		})
-	})
+		readErr <- im.read(in, func(b *batch) bool { return hand(reading, b, ordered, work) })
+	}()
+	var running sync.WaitGroup
 	for range im.concurrency {
 		running.Go(func() {
-			for b := range work {
-				im.carry(reading, flight, b)
+			for {
+				select {
+				case b := <-work:
+					im.carry(reading, flight, b)
+				case <-reading.Done():
+					return
+				}
 			}
 		})
 	}
-	var err error
-	for b := range ordered {
+	err, ended := im.acknowledge(ordered, stuck, stop)
+	stop() // the workers have nothing more to do
+	running.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil || !ended:
+		return err
+	}
+	return <-readErr
+}
+
+// hand gives a batch to whoever carries and acknowledges it. It reports whether
+// more are wanted.
+func hand(reading context.Context, b *batch, ordered, work chan<- *batch) bool {
+	select {
+	case ordered <- b:
+	case <-reading.Done():
+		return false
+	}
+	select {
+	case work <- b:
+		return true
+	case <-reading.Done():
+		b.err = context.Canceled
+		close(b.done)
+		return false
+	}
+}
+
+// acknowledge commits batches in their order. After the first failure it stops
+// the others and commits nothing more. ended says that the input did.
+func (im *importer) acknowledge(ordered <-chan *batch, stuck <-chan struct{}, stop func()) (err error, ended bool) {
+	take := func(b *batch) {
 		<-b.done
 		im.release(b)
 		if err == nil {
@@ -126,14 +159,28 @@ func (im *importer) run(ctx context.Context, in source) error {
 			}
 		}
 	}
-	running.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return err
+	for {
+		select {
+		case b, more := <-ordered:
+			if !more {
+				return err, true
+			}
+			take(b)
+			continue
+		case <-stuck:
+		}
+		for { // what there is
+			select {
+			case b, more := <-ordered:
+				if !more {
+					return err, true
+				}
+				take(b)
+			default:
+				return err, false
+			}
+		}
 	}
-	return readErr
 }
 
 // read cuts the input into batches until send says that it is enough.
@@ -218,6 +265,9 @@ func (im *importer) carry(begin, flight context.Context, b *batch) {
 		b.err = context.Canceled
 		return
 	}
+	im.mu.Lock()
+	im.sent = max(im.sent, b.end.Line)
+	im.mu.Unlock()
 	b.problems = make([]json.RawMessage, len(b.entries))
 	b.present = make([]bool, len(b.entries))
 	var open []int // entries to send
@@ -306,7 +356,9 @@ func passes(p *client.Problem) bool {
 // each writes entries one by one.
 func (im *importer) each(begin, flight context.Context, b *batch, open []int, write func(context.Context, *batch, int) error) error {
 	for _, i := range open {
-		if begin.Err() != nil {
+		// Documents under assigned ids are not sent twice, so such a batch is
+		// carried to its end.
+		if begin.Err() != nil && !im.shape.assigned() {
 			return context.Canceled
 		}
 		err := write(flight, b, i)
@@ -358,8 +410,7 @@ func (im *importer) insert(ctx context.Context, b *batch, i int) error {
 // nobody knows whether it happened is not repeated, which would make two.
 func (im *importer) create(ctx context.Context, b *batch, i int) error {
 	w, err := im.api.Create(ctx, im.shape.collection+"/", b.entries[i].data)
-	var lost *client.Unreachable
-	if errors.As(err, &lost) && lost.Sent || client.IsSlug(err, "outcome-unknown") {
+	if client.Unknown(err) {
 		b.problems[i] = refusal(fmt.Errorf("nobody knows whether this document was created, and under which id: %w", err))
 		return nil
 	}

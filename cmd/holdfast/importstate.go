@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,7 +76,8 @@ func removeState(path string) error {
 type rejectsFile struct {
 	path  string // "": rejects are only told
 	file  *os.File
-	bytes int64
+	out   *bufio.Writer
+	bytes int64 // of the file, once it is flushed
 }
 
 // begin makes the file hold the first n bytes of what it held; 0 means that it
@@ -105,7 +107,7 @@ func (r *rejectsFile) begin(n int64) error {
 		f.Close()
 		return err
 	}
-	r.file, r.bytes = f, n
+	r.file, r.out, r.bytes = f, bufio.NewWriter(f), n
 	return nil
 }
 
@@ -114,16 +116,27 @@ func (r *rejectsFile) add(line rejected) error {
 		return nil
 	}
 	if r.file == nil {
-		f, err := os.OpenFile(r.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(r.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
 		if err != nil {
 			return fmt.Errorf("rejects: %w", err)
 		}
-		r.file = f
+		r.file, r.out = f, bufio.NewWriter(f)
 	}
-	n := counting{w: r.file}
+	n := counting{w: r.out}
 	err := writeJSON(&n, line)
 	r.bytes += n.n
 	if err != nil {
+		return fmt.Errorf("rejects: %w", err)
+	}
+	return nil
+}
+
+// flush brings to the file what was added.
+func (r *rejectsFile) flush() error {
+	if r.file == nil {
+		return nil
+	}
+	if err := r.out.Flush(); err != nil {
 		return fmt.Errorf("rejects: %w", err)
 	}
 	return nil

@@ -68,7 +68,7 @@ func (l *loading) all(ctx context.Context, args []string) error {
 	w := bufio.NewWriter(l.command.OutOrStdout())
 	next := eachArgument(args)
 	if len(args) == 0 {
-		next = eachLine(l.command.InOrStdin())
+		next = eachLine(ctx, l.command.InOrStdin())
 	}
 	if l.format == "json" {
 		_, _ = w.WriteString(`{"documents":{`) // w keeps the error until Flush
@@ -183,11 +183,12 @@ func eachArgument(args []string) func() (string, error) {
 const mostIDLine = 64 << 10
 
 // eachLine gives the lines that are not empty. An id may begin or end with a
-// space, so only the line's end is cut off.
-func eachLine(r io.Reader) func() (string, error) {
+// space, so only the line's end is cut off. It does not wait for a line that is
+// not there yet when ctx ends.
+func eachLine(ctx context.Context, r io.Reader) func() (string, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostIDLine)
-	return func() (string, error) {
+	read := func() (string, error) {
 		for lines.Scan() {
 			if id := strings.TrimSuffix(lines.Text(), "\r"); id != "" {
 				return id, nil
@@ -198,4 +199,5 @@ func eachLine(r io.Reader) func() (string, error) {
 		}
 		return "", io.EOF
 	}
+	return func() (string, error) { return awaiting(ctx, read) }
 }

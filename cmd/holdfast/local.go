@@ -161,6 +161,10 @@ func explain(err error) error {
 
 func failed(err error) error { return &codedError{code: exitFailed, err: err} }
 
+// oneInterruption is how long signals count as the same: timeout(1) and wrappers
+// that pass signals on deliver one interruption twice.
+const oneInterruption = 500 * time.Millisecond
+
 // endings gives a context that ends at Ctrl-C, at a request to terminate, when
 // the terminal goes away, and when the `go run` that started this program does.
 // A second Ctrl-C ends the program at once; its engines end with it.
@@ -174,9 +178,12 @@ func endings(ctx context.Context, progress io.Writer) (context.Context, func()) 
 			cancel()
 		case <-ctx.Done():
 		}
-		if _, again := <-signals; again {
-			fmt.Fprintln(progress, "holdfast: ended at once")
-			os.Exit(exitFailed)
+		begun := time.Now()
+		for range signals {
+			if time.Since(begun) > oneInterruption {
+				fmt.Fprintln(progress, "holdfast: ended at once")
+				os.Exit(exitFailed)
+			}
 		}
 	}()
 	go endWithGoRun(ctx, cancel)

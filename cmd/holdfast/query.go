@@ -141,9 +141,11 @@ type answering struct {
 	fields  []string
 	paths   []value.Path
 
-	table   *table
-	written int
-	first   *client.Found // the first page, which tells the count
+	table    *table
+	written  int
+	begun    bool // the format json: its object
+	examined int64
+	first    *client.Found // the first page, which tells the count
 }
 
 func (a *answering) page(f client.Found, last bool) error {
@@ -183,8 +185,12 @@ func (a *answering) page(f client.Found, last bool) error {
 // pageJSON writes a piece of one object that holds all documents.
 func (a *answering) pageJSON(f client.Found, last bool) error {
 	var b strings.Builder
-	if a.written == 0 {
+	if !a.begun { // a page may be empty although more follow
+		a.begun = true
 		b.WriteString(`{"documents":[`)
+	}
+	if n, err := f.Examined.Int64(); err == nil {
+		a.examined += n
 	}
 	for i, d := range f.Documents {
 		if a.written+i > 0 {
@@ -196,16 +202,14 @@ func (a *answering) pageJSON(f client.Found, last bool) error {
 		}
 	}
 	if last {
-		rest := client.Found{Count: a.first.Count, Examined: f.Examined, Staleness: f.Staleness}
-		rest.Next = f.Next
 		end := struct {
 			Count     any             `json:"count,omitempty"`
-			Examined  json.Number     `json:"examined,omitempty"`
+			Examined  int64           `json:"examined,omitempty"`
 			Next      string          `json:"next,omitempty"`
 			Staleness json.RawMessage `json:"staleness,omitempty"`
-		}{Examined: rest.Examined, Next: rest.Next, Staleness: rest.Staleness}
-		if rest.Count != nil {
-			end.Count = rest.Count
+		}{Examined: a.examined, Next: f.Next, Staleness: f.Staleness}
+		if a.first.Count != nil {
+			end.Count = a.first.Count
 		}
 		text, err := json.Marshal(end)
 		if err != nil {

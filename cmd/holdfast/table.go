@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -61,6 +60,7 @@ func newTable(c *cobra.Command, sample []client.Envelope, paths []string) *table
 		}
 		t.columns = append(t.columns, column{title: client.Printable(title), path: &p, right: true})
 	}
+	rows := rowsOf(sample)
 	for i := range t.columns {
 		col := &t.columns[i]
 		limit := widestCell
@@ -69,8 +69,8 @@ func newTable(c *cobra.Command, sample []client.Envelope, paths []string) *table
 		}
 		col.width = max(narrowest, min(uniseg.StringWidth(col.title), limit))
 		numbers := false
-		for _, d := range sample {
-			text, number := cell(d, col.path)
+		for _, r := range rows {
+			text, number := r.cell(col.path)
 			col.width = max(col.width, min(uniseg.StringWidth(text), limit))
 			col.right = col.right && (number || text == "")
 			numbers = numbers || number
@@ -91,15 +91,15 @@ func members(sample []client.Envelope) []string {
 		if json.Unmarshal(d.Data, &data) != nil {
 			continue
 		}
-		var new []string
+		var more []string
 		for name := range data {
 			if !seen[name] {
 				seen[name] = true
-				new = append(new, value.Pointer(name))
+				more = append(more, value.Pointer(name))
 			}
 		}
-		slices.Sort(new)
-		names = append(names, new...)
+		slices.Sort(more)
+		names = append(names, more...)
 	}
 	return names
 }
@@ -149,9 +149,9 @@ func (t *table) write(w io.Writer, rows []client.Envelope) error {
 		t.line(&b, func(col column) string { return col.title })
 		t.line(&b, func(col column) string { return strings.Repeat("-", col.width) })
 	}
-	for _, d := range rows {
+	for _, r := range rowsOf(rows) {
 		t.line(&b, func(col column) string {
-			text, _ := cell(d, col.path)
+			text, _ := r.cell(col.path)
 			return text
 		})
 	}
@@ -195,18 +195,31 @@ func clip(s string, width int) string {
 	return b.String() + cutOff
 }
 
+// row is a document that was read once for all columns.
+type row struct {
+	id   string
+	data any
+}
+
+func rowsOf(documents []client.Envelope) []row {
+	rows := make([]row, len(documents))
+	for i, d := range documents {
+		decoder := json.NewDecoder(bytes.NewReader(d.Data))
+		decoder.UseNumber()
+		rows[i].id = client.Printable(d.ID)
+		_ = decoder.Decode(&rows[i].data) // the answer was JSON as a whole
+	}
+	return rows
+}
+
 // cell is what stands at a path, for people: text as it is, null and missing
 // empty, everything else as JSON.
-func cell(d client.Envelope, path *value.Path) (text string, number bool) {
+func (r row) cell(path *value.Path) (text string, number bool) {
 	if path == nil {
-		return client.Printable(d.ID), false
-	}
-	v, err := decodeData(d.Data)
-	if err != nil {
-		return "", false
+		return r.id, false
 	}
 	var texts []string
-	for _, v := range path.Values(v) {
+	for _, v := range path.Values(r.data) {
 		switch v := v.(type) {
 		case nil:
 		case string:
@@ -219,16 +232,6 @@ func cell(d client.Envelope, path *value.Path) (text string, number bool) {
 		}
 	}
 	return client.Printable(strings.Join(texts, ", ")), number && len(texts) == 1
-}
-
-func decodeData(data json.RawMessage) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("a document cannot be read: %w", err)
-	}
-	return v, nil
 }
 
 // printTable writes documents as a whole table.

@@ -35,7 +35,7 @@ func (b *body) check(c *cobra.Command, file string) error {
 	return nil
 }
 
-func (b *body) read(c *cobra.Command, file string) ([]byte, error) {
+func (b *body) read(ctx context.Context, c *cobra.Command, file string) ([]byte, error) {
 	if file == "" {
 		return []byte(b.data), nil
 	}
@@ -48,7 +48,7 @@ func (b *body) read(c *cobra.Command, file string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, mostInput+1))
+	data, err := awaiting(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, mostInput+1)) })
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -86,7 +86,7 @@ written.`,
 			if err != nil {
 				return err
 			}
-			data, err := b.read(c, at(args, 1))
+			data, err := b.read(ctx, c, at(args, 1))
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ the id that it was given.`,
 			if err := errors.Join(out.check(c), b.check(c, at(args, 1))); err != nil {
 				return err
 			}
-			data, err := b.read(c, at(args, 1))
+			data, err := b.read(ctx, c, at(args, 1))
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Command documents is the function behind every route but /query: documents by
-// id and by prefix, and the change feed.
+// Command documents is the function behind every route but /query and
+// /collections: documents by id and by prefix, and the change feed.
 package main
 
 import (

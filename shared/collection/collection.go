@@ -15,10 +15,13 @@ import (
 // collection nobody declared anything about.
 type Definition struct {
 	Name     doc.Collection `json:"name"`
-	Revision int64          `json:"revision"`         // grows by one with each change; 0: no definition
-	Index    IndexKind      `json:"index,omitempty"`  // "" means Shared unless Nested or Text are declared
-	Nested   []string       `json:"nested,omitempty"` // paths to arrays whose elements are matched one by one
-	Text     []string       `json:"text,omitempty"`   // paths with full-text search
+	Revision int64          `json:"revision"`          // grows by one with each change; 0: no definition
+	Removed  bool           `json:"removed,omitempty"` // nothing is declared any more; the rest is the form its documents are still indexed in
+	Index    IndexKind      `json:"index,omitempty"`   // "" means Shared unless something below is declared
+	Nested   []string       `json:"nested,omitempty"`  // paths to arrays whose elements are matched one by one
+	Text     []string       `json:"text,omitempty"`    // paths with full-text search
+	Include  []string       `json:"include,omitempty"` // only what is at or below these paths is indexed; none: everything
+	Exclude  []string       `json:"exclude,omitempty"` // what is at or below these paths is not indexed
 }
 
 // IndexKind says in which index a collection's documents live.
@@ -39,7 +42,7 @@ const SharedFamily Family = "$shared"
 
 // Family tells where the collection's documents are indexed.
 func (d Definition) Family() Family {
-	if d.Index == Own || len(d.Nested) > 0 || len(d.Text) > 0 {
+	if d.Index == Own || d.needsOwn() {
 		return Family(d.Name)
 	}
 	return SharedFamily
@@ -55,6 +58,8 @@ type Generation struct {
 	Revision  int64           `json:"revision"`  // the definition's revision that it was made from
 	Nested    []string        `json:"nested,omitempty"`
 	Text      []string        `json:"text,omitempty"`
+	Include   []string        `json:"include,omitempty"`
+	Exclude   []string        `json:"exclude,omitempty"`
 	State     GenerationState `json:"state"`
 }
 
@@ -72,7 +77,7 @@ const (
 func First(d Definition, projector int) Generation {
 	return Generation{
 		Family: d.Family(), Number: 1, Projector: projector, Revision: d.Revision,
-		Nested: d.Nested, Text: d.Text, State: Active,
+		Nested: d.Nested, Text: d.Text, Include: d.Include, Exclude: d.Exclude, State: Active,
 	}
 }
 

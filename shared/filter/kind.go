@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -82,8 +81,7 @@ func kind(v any, at *place) (k Kind, err error) {
 		k, known = kindNumbers[v]
 	}
 	if !known {
-		names := slices.SortedFunc(maps.Keys(kindNames), func(a, b string) int { return cmp.Compare(a, b) })
-		return "", invalid(at, "there is no such type; the types are %q", names)
+		return "", invalid(at, "there is no such type; the types are %q", slices.Sorted(maps.Keys(kindNames)))
 	}
 	return k, nil
 }

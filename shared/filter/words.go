@@ -17,7 +17,8 @@ import (
 // simple case folding. Accents do matter.
 //
 // The index holds the words that this function finds, so both readings of a
-// filter see the same ones.
+// filter see the same ones. What changes them, be it another Unicode version in
+// Go's tables, makes other index documents and needs a new generation.
 func Words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start := -1 // where the word began that is being read

@@ -29,6 +29,12 @@ type Staleness struct {
 	Dropped       int        `json:"dropped"`
 	WaitedMs      int64      `json:"waitedMs"`
 	TimedOut      bool       `json:"timedOut"`
+	// WaitedFor says what a wait was about: tokens, which are exact, asOfNow, or
+	// both. AsOf is then the moment before which everything was waited for, and
+	// MarginMs what the change feed was given to catch up.
+	WaitedFor []string   `json:"waitedFor,omitempty"`
+	AsOf      *time.Time `json:"asOf,omitempty"`
+	MarginMs  int64      `json:"marginMs,omitempty"`
 	// Notice is a sentence for people. It never claims more than is known.
 	Notice string `json:"notice"`
 }
@@ -61,6 +67,7 @@ const (
 type ReporterOptions struct {
 	Queue    Depth
 	Measures Measures
+	Proofs   Proofs           // nil: nothing is proven
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // nil: discarded
 }
@@ -115,9 +122,49 @@ func (r *Reporter) Staleness(ctx context.Context, collections []doc.Collection, 
 			s.Quarantined = &n
 		}
 	})
+	lookups.Go(func() {
+		if p, ok := r.proof(ctx, collections); ok {
+			through := p.Through.UTC()
+			s.ProvenThrough = &through
+		}
+	})
 	lookups.Wait()
+	s.tellWait(waited)
 	s.Notice = notice(s, waited)
 	return s
+}
+
+// tellWait says what was waited for, and that nothing is missing where that is
+// known: everything up to the query's arrival was found in the index, the feed
+// that said what there is was measured to be fast enough, and no document of the
+// collections is in quarantine.
+func (s *Staleness) tellWait(w Waited) {
+	if w.Tokens > 0 {
+		s.WaitedFor = append(s.WaitedFor, "tokens")
+	}
+	if w.AsOf == nil {
+		return
+	}
+	s.WaitedFor = append(s.WaitedFor, "asOfNow")
+	at := w.AsOf.At.UTC().Truncate(time.Microsecond)
+	s.AsOf, s.MarginMs = &at, w.AsOf.Margin.Milliseconds()
+	s.Stale = w.TimedOut() || !w.AsOf.Known || w.QuarantinedCount > 0 || s.Quarantined == nil || *s.Quarantined > 0
+}
+
+// proof is what is proven of the collections; a failure to find out proves
+// nothing.
+func (r *Reporter) proof(ctx context.Context, collections []doc.Collection) (Proof, bool) {
+	if r.o.Proofs == nil {
+		return Proof{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	p, ok, err := r.o.Proofs.Proof(ctx, collections)
+	if err != nil {
+		r.o.Log.WarnContext(ctx, "a look-up for the staleness failed", "of", "the proofs", "error", err)
+		return Proof{}, false
+	}
+	return p, ok
 }
 
 // count is the remembered number of quarantined documents in the collections.
@@ -182,14 +229,31 @@ func (r *remembered[T]) get(ctx context.Context) (T, bool) {
 // notice makes the sentence for people out of what is known.
 func notice(s Staleness, w Waited) string {
 	var sentences []string
-	if w.Documents > 0 {
+	if w.Documents > 0 || w.AsOf != nil {
 		sentences = append(sentences, waitedNotice(w))
 	}
+	if s.Stale {
+		sentences = append(sentences, currentNotice(s, w))
+	}
+	if s.Quarantined != nil && *s.Quarantined > 0 {
+		sentences = append(sentences, amount(*s.Quarantined, "document is", "documents are")+" not indexed in full.")
+	}
+	return strings.Join(sentences, " ")
+}
+
+// currentNotice says how current everything is that was not waited for.
+func currentNotice(s Staleness, w Waited) string {
 	about := "these results are"
-	if w.Documents > 0 {
+	switch {
+	case w.AsOf != nil && w.AsOf.Captured && !w.TimedOut():
+		about = "the results are beyond that"
+	case w.Documents > 0:
 		about = "everything else is"
 	}
 	current := "How current " + about + " has not been proven yet"
+	if s.ProvenThrough != nil {
+		current = "The index is proven complete up to " + s.ProvenThrough.Format("2006-01-02 15:04:05 MST")
+	}
 	switch {
 	case s.LagSeconds != nil && s.Pending != nil && *s.Pending > 0:
 		current += fmt.Sprintf("; indexing last took %s, and about %s still queued", seconds(*s.LagSeconds), amount(*s.Pending, "message is", "messages are"))
@@ -198,21 +262,30 @@ func notice(s Staleness, w Waited) string {
 	case s.Pending != nil && *s.Pending > 0:
 		current += fmt.Sprintf("; about %s still queued", amount(*s.Pending, "message is", "messages are"))
 	}
-	sentences = append(sentences, current+".")
-	if s.Quarantined != nil && *s.Quarantined > 0 {
-		sentences = append(sentences, amount(*s.Quarantined, "document is", "documents are")+" not indexed in full.")
-	}
-	return strings.Join(sentences, " ")
+	return current + "."
 }
 
 // waitedNotice says what became of the writes that were waited for.
 func waitedNotice(w Waited) string {
-	if w.TimedOut() {
+	switch {
+	case w.AsOf != nil && !w.AsOf.Captured:
+		text := fmt.Sprintf("The wait ended before the change feed was read, %s after the query's arrival: more may be missing here than is known.", seconds(w.AsOf.Margin.Seconds()))
+		if w.MissingCount > 0 {
+			text += fmt.Sprintf(" %s not in the index.", amount(w.MissingCount, "awaited write was", "awaited writes were"))
+		}
+		return text + refusedNotice(w)
+	case w.TimedOut():
 		text := fmt.Sprintf("The wait ended before %d of the %s in the index: they may be missing here.",
 			w.MissingCount, amount(w.Documents, "awaited write was", "awaited writes were"))
 		return text + refusedNotice(w)
-	}
-	if w.QuarantinedCount == w.Documents {
+	case w.AsOf != nil:
+		text := fmt.Sprintf("Everything is included that was written before %s and that the change feed showed %s later.",
+			w.AsOf.At.UTC().Format("15:04:05 MST"), seconds(w.AsOf.Margin.Seconds()))
+		if w.QuarantinedCount > 0 {
+			text = "Apart from that, everything" + strings.TrimPrefix(text, "Everything")
+		}
+		return strings.TrimSpace(refusedNotice(w) + " " + text)
+	case w.QuarantinedCount == w.Documents:
 		return strings.TrimSpace(refusedNotice(w))
 	}
 	text := "The writes you waited for are included."

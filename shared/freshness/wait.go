@@ -77,7 +77,11 @@ type WaiterOptions struct {
 	Registry   Registry
 	Quarantine Quarantine
 	Table      Table
-	Log        *slog.Logger // nil: discarded
+	Feed       Feed             // for AsOfNow
+	Proofs     Proofs           // nil: nothing is proven
+	Margin     time.Duration    // of AsOfNow; 0: DefaultMargin
+	Now        func() time.Time // nil: time.Now; what answers tell as a moment
+	Log        *slog.Logger     // nil: discarded
 }
 
 // Waiter waits until the index has seen writes. It is safe for concurrent use.
@@ -98,6 +102,12 @@ func NewWaiter(o WaiterOptions) *Waiter {
 	if o.Log == nil {
 		o.Log = obs.Discard()
 	}
+	if o.Margin == 0 {
+		o.Margin = DefaultMargin
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	return &Waiter{o: o, families: map[collection.Family]familyLookup{}}
 }
 
@@ -111,10 +121,14 @@ type Waited struct {
 	Quarantined      []doc.ID
 	QuarantinedCount int
 	Took             time.Duration
+
+	Tokens int         // how many of the documents were named by tokens
+	AsOf   *AsOfWaited // nil: not asked for
 }
 
-// TimedOut reports whether the wait ended before everything was there.
-func (w Waited) TimedOut() bool { return w.MissingCount > 0 }
+// TimedOut reports whether the wait ended before everything was there, or
+// before it was known what should be.
+func (w Waited) TimedOut() bool { return w.MissingCount > 0 || w.AsOf != nil && !w.AsOf.Captured }
 
 // Problem is the wait's failure as the client is told it, or nil: of kind
 // WaitTimeout with the members missing (some of the ids), missingCount and
@@ -123,8 +137,15 @@ func (w Waited) Problem() *doc.Error {
 	if !w.TimedOut() {
 		return nil
 	}
-	return doc.Errorf(doc.WaitTimeout, "%d of %d awaited writes were not in the index in time", w.MissingCount, w.Documents).
-		With("missing", w.Missing).With("missingCount", w.MissingCount).With("waitedMs", w.Took.Milliseconds())
+	missing := w.Missing
+	if missing == nil {
+		missing = []doc.ID{}
+	}
+	problem := doc.Errorf(doc.WaitTimeout, "%d of %d awaited writes were not in the index in time", w.MissingCount, w.Documents)
+	if w.AsOf != nil && !w.AsOf.Captured {
+		problem = w.AsOf.unread(w)
+	}
+	return problem.With("missing", missing).With("missingCount", w.MissingCount).With("waitedMs", w.Took.Milliseconds())
 }
 
 // Wait waits until a query sees each of the signals or something newer, at most
@@ -139,10 +160,17 @@ func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, timeout time.Du
 	if len(signals) == 0 {
 		return Waited{}, nil
 	}
-	began := time.Now()
-	p := &pending{w: w, left: signals}
 	limited, cancel := context.WithTimeout(ctx, max(timeout, leastTimeout))
 	defer cancel()
+	waited, err := w.wait(ctx, limited, signals)
+	waited.Tokens = waited.Documents
+	return waited, err
+}
+
+// wait waits for distinct signals until limited ends.
+func (w *Waiter) wait(ctx, limited context.Context, signals []doc.Signal) (Waited, error) {
+	began := time.Now()
+	p := &pending{w: w, left: signals}
 	p.poll(limited, began)
 	if err := ctx.Err(); err != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", err)

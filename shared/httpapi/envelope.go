@@ -18,6 +18,19 @@ func appendEnvelope(dst []byte, d doc.Document) []byte {
 
 // appendEnvelopeWith is appendEnvelope with other data, a projection.
 func appendEnvelopeWith(dst []byte, d doc.Document, data map[string]any) []byte {
+	return append(value.Append(appendFrame(dst, d), data), '}')
+}
+
+// appendEnvelopeText is appendEnvelope for data that are JSON text already.
+func appendEnvelopeText(dst []byte, d doc.Document, data string) []byte {
+	return append(append(appendFrame(dst, d), data...), '}')
+}
+
+// envelopeLength is about what an envelope has beside its id and its data.
+const envelopeLength = 160
+
+// appendFrame writes an envelope up to where its data begin.
+func appendFrame(dst []byte, d doc.Document) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendText(dst, string(d.ID))
 	dst = append(dst, `,"version":`...)
@@ -26,9 +39,7 @@ func appendEnvelopeWith(dst []byte, d doc.Document, data map[string]any) []byte 
 	dst = appendTime(dst, d.CreatedAt)
 	dst = append(dst, `,"updatedAt":`...)
 	dst = appendTime(dst, d.UpdatedAt)
-	dst = append(dst, `,"data":`...)
-	dst = value.Append(dst, data)
-	return append(dst, '}')
+	return append(dst, `,"data":`...)
 }
 
 // appendWritten writes the answer to a write.

@@ -181,6 +181,17 @@ type fakeIndex struct {
 	about   freshness.Waited // what the staleness was asked about
 	defined map[doc.Collection]collection.Definition
 	failed  error // of the definitions
+	asOf    []asOfNow
+	waitErr error // of AsOfNow
+	store   *fakeStore
+}
+
+// table is where what is included and verified is read.
+func (f *fakeIndex) table() *fakeStore {
+	if f.store == nil {
+		f.store = newFakeStore()
+	}
+	return f.store
 }
 
 func (f *fakeIndex) Search(_ context.Context, r search.Request) (search.Result, error) {
@@ -190,6 +201,7 @@ func (f *fakeIndex) Search(_ context.Context, r search.Request) (search.Result, 
 		result.Documents = result.Documents[:r.Limit]
 		result.Next = "cursor"
 	}
+	result.CursorAfter = func(i int) (string, error) { return fmt.Sprintf("cursor%d", i), nil }
 	return result, f.err
 }
 

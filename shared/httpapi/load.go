@@ -120,14 +120,7 @@ func (d *documents) loadMany(ctx context.Context, c *call) (*Response, error) {
 		body = append(body, '}')
 	}
 	if len(a.remaining) > 0 {
-		body = append(body, `,"remaining":[`...)
-		for i, id := range a.remaining {
-			if i > 0 {
-				body = append(body, ',')
-			}
-			body = appendText(body, string(id))
-		}
-		body = append(body, ']')
+		body = appendRemaining(body, a.remaining)
 	}
 	return reply(http.StatusOK, typeJSON, append(body, '}')), nil
 }
@@ -199,30 +192,15 @@ func referenced(r loadRequest, loaded []doc.Document) ([]doc.ID, error) {
 	}
 	var ids []doc.ID
 	for _, d := range loaded {
-		for _, path := range r.include {
-			for _, v := range path.Values(d.Data) {
-				list, ok := v.([]any) // a list of ids at the path itself
-				if !ok {
-					list = []any{v}
-				}
-				for _, v := range list {
-					text, ok := v.(string)
-					if !ok {
-						continue
-					}
-					id, err := doc.ParseID(text)
-					if err != nil || seen[id] {
-						continue
-					}
-					seen[id] = true
-					ids = append(ids, id)
-				}
+		for _, id := range references(d, r.include) {
+			if !seen[id] {
+				seen[id] = true
+				ids = append(ids, id)
 			}
 		}
 	}
 	if len(ids) > mostIDs {
-		return nil, at(doc.Errorf(doc.TooMany, "the documents refer to more than %d others at these paths", mostIDs).
-			With("limit", mostIDs).With("actual", len(ids)), "/include")
+		return nil, tooManyIncluded(len(ids))
 	}
 	return ids, nil
 }

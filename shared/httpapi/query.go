@@ -2,11 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"holdfast/shared/collection"
@@ -25,6 +22,9 @@ type Searcher interface {
 // Waiter waits until queries see what was written.
 type Waiter interface {
 	Wait(ctx context.Context, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error)
+	// AsOfNow waits for everything of the collections that was written before,
+	// and for the signals.
+	AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error)
 }
 
 // Reporter tells how current the answers about collections are. It never fails:
@@ -38,12 +38,22 @@ type Definitions interface {
 	Definition(ctx context.Context, c doc.Collection) (collection.Definition, error)
 }
 
+// Conditions reads the expressions of where. What it makes tells of a document's
+// data whether the condition holds; an error means that this cannot be told of
+// these data, or that ctx has ended. Errors about an expression are of type
+// *doc.Error.
+type Conditions interface {
+	Predicate(expression string) (func(ctx context.Context, data map[string]any) (bool, error), error)
+}
+
 // QueryOptions are what the query handler needs.
 type QueryOptions struct {
 	Search      Searcher
 	Waiter      Waiter
 	Reporter    Reporter
 	Definitions Definitions
+	Loader      Loader           // of what is included and verified
+	Where       Conditions       // nil: queries with where are refused
 	Log         *slog.Logger     // nil: discarded
 	Metrics     *obs.Metrics     // nil: none
 	Now         func() time.Time // nil: time.Now; what counts as expired
@@ -84,21 +94,15 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	if err := wantMediaType(c.Header, typeJSON); err != nil {
 		return nil, err
 	}
-	asked, err := parseQueryRequest(c.Body)
+	asked, err := parseQueryRequest(c.Body, q.o.Where, func(from []doc.Collection) ([]search.Source, error) {
+		return q.sources(ctx, from)
+	})
 	if err != nil {
 		return nil, err
 	}
-	from := make([]search.Source, len(asked.from))
-	for i, name := range asked.from {
-		definition, err := q.o.Definitions.Definition(ctx, name)
-		if err != nil {
-			return nil, fmt.Errorf("finding the index of a collection: %w", err)
-		}
-		from[i] = search.Source{Collection: name, Family: definition.Family()}
-	}
 	var waited freshness.Waited
 	if asked.wait != nil {
-		if waited, err = q.o.Waiter.Wait(ctx, asked.wait.signals, asked.wait.timeout); err != nil {
+		if waited, err = q.wait(ctx, asked.from, asked.wait); err != nil {
 			return nil, err
 		}
 		if problem := waited.Problem(); problem != nil && !asked.wait.acceptLate {
@@ -106,27 +110,19 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 		}
 	}
 	request := search.Request{
-		From: from, Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
-		Count: asked.count, MaxBytes: pageBytes, Now: q.o.Now(),
+		From: asked.sources, Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
+		Count: asked.count, Aggregate: asked.aggregations, Where: asked.where, Variant: asked.variant(),
+		TextOnly: !asked.projected && asked.include == nil && !asked.verified, MaxBytes: pageBytes, Now: q.o.Now(),
 	}
-	for {
-		result, err := q.o.Search.Search(ctx, request)
-		if err != nil {
-			return nil, atCursor(err)
-		}
-		staleness, err := json.Marshal(q.o.Reporter.Staleness(ctx, asked.from, waited))
-		if err != nil {
-			return nil, fmt.Errorf("writing the staleness: %w", err)
-		}
-		body, fit := appendResult(result, asked.count, staleness)
-		if fit == len(result.Documents) {
-			return reply(http.StatusOK, typeJSON, body), nil
-		}
-		// The search cannot know how long its documents are inside a function's
-		// answer. It alone can say where a page begins, so it is asked for as many
-		// as fit.
-		request.Limit = max(fit, 1)
+	page, err := q.find(ctx, asked, request)
+	if err != nil {
+		return nil, atCursor(err)
 	}
+	body, err := q.write(ctx, asked, page, q.o.Reporter.Staleness(ctx, asked.from, waited))
+	if err != nil {
+		return nil, err
+	}
+	return reply(http.StatusOK, typeJSON, body), nil
 }
 
 // atCursor names the place of a cursor that was refused.
@@ -136,40 +132,4 @@ func atCursor(err error) error {
 		return at(err, "/after")
 	}
 	return err
-}
-
-// appendResult writes the answer to a query and says how many of its documents
-// fit. Where that is not all of them the text is of no use.
-func appendResult(r search.Result, counted bool, staleness []byte) (body []byte, fit int) {
-	left := newBudget(len(r.Next) + len(staleness) + 256)
-	body = append(body, `{"documents":[`...)
-	for i, found := range r.Documents {
-		begin := len(body)
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = appendEnvelope(body, found)
-		if !left.take(body[begin:]) {
-			return nil, i
-		}
-	}
-	body = append(body, ']')
-	if counted {
-		body = append(body, `,"count":{"value":`...)
-		body = strconv.AppendInt(body, int64(r.Count), 10)
-		body = append(body, `,"exact":`...)
-		body = strconv.AppendBool(body, r.CountExact)
-		body = append(body, '}')
-	}
-	if r.Examined > 0 {
-		body = append(body, `,"examined":`...)
-		body = strconv.AppendInt(body, int64(r.Examined), 10)
-	}
-	if r.Next != "" {
-		body = append(body, `,"next":`...)
-		body = appendText(body, r.Next)
-	}
-	body = append(body, `,"staleness":`...)
-	body = append(body, staleness...)
-	return append(body, '}'), len(r.Documents)
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -19,6 +20,7 @@ const (
 	mostCollections = 100  // of one query
 	mostSortKeys    = 10   // of one query
 	mostTokens      = 1000 // of one query
+	mostPaths       = 100  // of fields, and of include
 
 	standardWait = 5 * time.Second
 	longestWait  = 20 * time.Second
@@ -33,18 +35,45 @@ type queryRequest struct {
 	after  string
 	count  bool
 	wait   *waitRequest // nil: answer with what there is
+
+	sources []search.Source // of from
+
+	fields    []value.Path
+	projected bool         // answer with fields only
+	include   []value.Path // nil: nothing
+	where     func(ctx context.Context, data map[string]any) (bool, error)
+	whereText string
+	verified  bool // read what was found again
+
+	aggregations     []search.Aggregation // nil: none
+	aggregationNames []namedAggregation
+}
+
+// variant is what a cursor belongs to beside from, filter and sort.
+func (q *queryRequest) variant() string {
+	text := ""
+	if q.verified {
+		text = "verified"
+	}
+	if q.where != nil {
+		text += " where " + q.whereText
+	}
+	return text
 }
 
 // waitRequest is what a query waits for before it is run.
 type waitRequest struct {
 	signals    []doc.Signal
+	asOfNow    bool // also for everything that was written before
 	timeout    time.Duration
 	acceptLate bool // after the timeout answer with what there is
 }
 
 // parseQueryRequest reads a query. A refusal names the place by its pointer.
-func parseQueryRequest(body []byte) (*queryRequest, error) {
-	object, err := readObject(body, doc.InvalidQuery, "from", "filter", "sort", "limit", "after", "count", "wait")
+// find tells in which indexes the collections are that it is about.
+func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Collection) ([]search.Source, error)) (*queryRequest, error) {
+	object, err := readObject(body, doc.InvalidQuery, "from", "filter", "sort", "limit", "after", "count", "wait",
+		"where", "scan", "fields", "include", "aggregate", "read")
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +81,14 @@ func parseQueryRequest(body []byte) (*queryRequest, error) {
 	if q.from, err = parseFrom(object["from"]); err != nil {
 		return nil, err
 	}
-	given, has := object["filter"]
-	if !has {
+	if q.sources, err = find(q.from); err != nil {
+		return nil, err
+	}
+	given, filtered := object["filter"]
+	if !filtered {
 		given = map[string]any{}
 	}
-	if q.filter, err = filter.Parse(given, filter.ParseOptions{Pointer: "/filter"}); err != nil {
+	if q.filter, err = filter.Parse(given, filter.ParseOptions{Pointer: "/filter", Text: textPaths(q.sources)}); err != nil {
 		return nil, err
 	}
 	if given, has := object["sort"]; has {
@@ -91,7 +123,92 @@ func parseQueryRequest(body []byte) (*queryRequest, error) {
 			return nil, err
 		}
 	}
+	if given, has := object["fields"]; has {
+		q.projected = true
+		if q.fields, err = parsePaths(given, "fields"); err != nil {
+			return nil, err
+		}
+	}
+	if given, has := object["include"]; has {
+		if q.include, err = parsePaths(given, "include"); err != nil {
+			return nil, err
+		}
+	}
+	if given, has := object["aggregate"]; has {
+		if q.aggregationNames, q.aggregations, err = parseAggregate(given); err != nil {
+			return nil, err
+		}
+	}
+	if given, has := object["read"]; has {
+		switch given {
+		case "indexed":
+		case "verified":
+			q.verified = true
+		default:
+			return nil, at(doc.Errorf(doc.InvalidQuery, "read is indexed or verified"), "/read")
+		}
+	}
+	if err := q.parseWhere(object, conditions); err != nil {
+		return nil, err
+	}
 	return q, nil
+}
+
+// parseWhere reads the members where and scan.
+func (q *queryRequest) parseWhere(object map[string]any, conditions Conditions) (err error) {
+	scan := false
+	if given, has := object["scan"]; has {
+		var ok bool
+		if scan, ok = given.(bool); !ok {
+			return at(doc.Errorf(doc.InvalidQuery, "scan is true or false"), "/scan")
+		}
+	}
+	given, has := object["where"]
+	if !has {
+		return nil
+	}
+	text, ok := given.(string)
+	conditional, _ := object["filter"].(map[string]any)
+	switch {
+	case !ok:
+		return at(doc.Errorf(doc.InvalidQuery, "where is an expression such as doc.shippedDate > doc.requiredDate"), "/where")
+	case conditions == nil:
+		return at(doc.Errorf(doc.InvalidQuery, "where is not available here"), "/where")
+	case object["aggregate"] != nil:
+		return at(doc.Errorf(doc.InvalidQuery, "where and aggregate do not go together"), "/where")
+	case len(conditional) == 0 && !scan:
+		return at(doc.Errorf(doc.InvalidQuery, `where looks at every document that the filter leaves: give a filter, or say "scan":true`), "/where")
+	}
+	if q.where, err = conditions.Predicate(text); err != nil {
+		return at(err, "/where")
+	}
+	q.whereText = text
+	return nil
+}
+
+// parsePaths reads a list of paths inside a document.
+func parsePaths(v any, member string) ([]value.Path, error) {
+	list, ok := v.([]any)
+	if !ok {
+		return nil, at(doc.Errorf(doc.InvalidQuery, "%s is a list of paths", member), value.Pointer(member))
+	}
+	if len(list) > mostPaths {
+		return nil, at(tooCostly("a query names at most %d paths", mostPaths, len(list)), value.Pointer(member))
+	}
+	paths := make([]value.Path, 0, len(list)) // not nil: it was asked for
+	for i, v := range list {
+		pointer := value.Pointer(member, strconv.Itoa(i))
+		text, ok := v.(string)
+		if !ok {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "a path is a string"), pointer)
+		}
+		p, err := value.ParsePath(text)
+		if err != nil {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "%s", detailOf(err)), pointer)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
 }
 
 // parseFrom reads a collection or a list of them.
@@ -171,9 +288,9 @@ func parseSort(v any) ([]search.SortKey, error) {
 func parseWait(v any) (*waitRequest, error) {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return nil, at(doc.Errorf(doc.InvalidQuery, "wait is an object with tokens, timeout and onTimeout"), "/wait")
+		return nil, at(doc.Errorf(doc.InvalidQuery, "wait is an object with tokens, asOfNow, timeout and onTimeout"), "/wait")
 	}
-	if err := onlyMembers(object, doc.InvalidQuery, "/wait", "tokens", "timeout", "onTimeout"); err != nil {
+	if err := onlyMembers(object, doc.InvalidQuery, "/wait", "tokens", "asOfNow", "timeout", "onTimeout"); err != nil {
 		return nil, err
 	}
 	w := &waitRequest{timeout: standardWait}
@@ -192,6 +309,14 @@ func parseWait(v any) (*waitRequest, error) {
 			w.acceptLate = true
 		default:
 			return nil, at(doc.Errorf(doc.InvalidQuery, "onTimeout is error or stale"), "/wait/onTimeout")
+		}
+	}
+	if given, has := object["asOfNow"]; has {
+		if w.asOfNow, ok = given.(bool); !ok {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "asOfNow is true or false"), "/wait/asOfNow")
+		}
+		if _, has := object["tokens"]; !has {
+			return w, nil
 		}
 	}
 	tokens, ok := object["tokens"].([]any)

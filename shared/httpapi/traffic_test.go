@@ -154,6 +154,10 @@ func operationOf(r *Request) (*routers.Route, map[string]string) {
 			params["parent"] = parent
 		}
 	}
+	if name, ok := strings.CutPrefix(path, "/collections/"); ok {
+		path = "/collections/{name}"
+		params["name"] = name
+	}
 	item := contract.Paths.Value(path)
 	if item == nil || item.GetOperation(r.Method) == nil {
 		return nil, nil

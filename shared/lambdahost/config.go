@@ -21,6 +21,7 @@ type Config struct {
 	BulkBytes      int           `env:"HOLDFAST_BULK_BYTES" envDefault:"8388608"`     // largest write request: below the domain's limit, 10 MiB on small ones
 	FeedBuckets    int           `env:"HOLDFAST_FEED_BUCKETS" envDefault:"8"`         // partitions of the change feed; the number only grows
 	FeedMargin     time.Duration `env:"HOLDFAST_FEED_MARGIN" envDefault:"10s"`        // how far behind now the change feed is safe
+	BarrierMargin  time.Duration `env:"HOLDFAST_BARRIER_MARGIN" envDefault:"2s"`      // what a wait as of now lets the change feed catch up
 	TombstoneLife  time.Duration `env:"HOLDFAST_TOMBSTONE_LIFE" envDefault:"720h"`    // how long a delete stays visible
 
 	LogLevel string `env:"HOLDFAST_LOG_LEVEL" envDefault:"info"` // debug, info, warn or error

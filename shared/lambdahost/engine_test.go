@@ -19,6 +19,7 @@ import (
 	"holdfast/shared/lambdahost"
 	"holdfast/shared/local/enginetest"
 	"holdfast/shared/store"
+	"holdfast/shared/where"
 )
 
 func uniqueName(kind string) string {
@@ -213,7 +214,7 @@ func TestAllPartsOfAnAppTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler, err := app.Query()
+	handler, err := app.Query(&where.Compiler{})
 	if err != nil {
 		t.Fatal(err)
 	}

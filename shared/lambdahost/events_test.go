@@ -61,6 +61,11 @@ var httpEvents = map[string]struct {
 	"http-query-get":          {method: "GET", path: "/query"},
 	"http-root":               {method: "GET", path: "/"},
 	"http-unknown":            {method: "GET", path: "/users/1"},
+	"http-query-now":          {method: "POST", path: "/query", body: `{"from":"users","filter":{"name":"Ada"},"where":"doc.born > 1800","include":["friend"],"read":"verified","sort":[{"born":"desc"}],"wait":{"asOfNow":true,"timeout":"5s","onTimeout":"stale"}}`},
+	// A route with a path of its own before the parameter.
+	"http-collections":    {method: "GET", path: "/collections"},
+	"http-collection-get": {method: "GET", path: "/collections/books/chapters"},
+	"http-collection-put": {method: "PUT", path: "/collections/books/chapters", body: `{"index":"own"}`},
 	// A gateway with origins answers this itself; one without lets it through to whoever is allowed to call.
 	"http-options": {method: "OPTIONS", path: "/docs/users/1", header: http.Header{"Access-Control-Request-Method": {"PUT"}}},
 	// Several headers of one name come joined by commas, cookies apart.

@@ -164,7 +164,7 @@ func TestWhatIsNotConfiguredIsNamed(t *testing.T) {
 	if app.Documents() == nil {
 		t.Error("documents need no index and no queue")
 	}
-	if _, err := app.Query(); err == nil || !strings.Contains(err.Error(), "search endpoint") || !strings.Contains(err.Error(), "queue") {
+	if _, err := app.Query(nil); err == nil || !strings.Contains(err.Error(), "search endpoint") || !strings.Contains(err.Error(), "queue") {
 		t.Errorf("%v", err)
 	}
 	if _, err := app.Relay(); err == nil || !strings.Contains(err.Error(), "queue") {
@@ -177,7 +177,7 @@ func TestWhatIsNotConfiguredIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := app.Query(); err != nil || h == nil {
+	if h, err := app.Query(nil); err != nil || h == nil {
 		t.Errorf("%v", err)
 	}
 	if r, err := app.Relay(); err != nil || r == nil {

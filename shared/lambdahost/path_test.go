@@ -12,6 +12,7 @@ func TestWhatPrecedesTheAPIsOwnPath(t *testing.T) {
 		{"/v1/docs/users/", "/{proxy+}", "docs/users", "/v1", "/docs/users/"}, // the parameter without its slash
 		{"/v1/docs/a b", "/{proxy+}", "docs/a%20b", "/v1", "/docs/a b"},       // the parameter still encoded
 		{"/v1/query", "/query", "", "/v1", "/query"},
+		{"/v1/collections/users/a", "/collections/{proxy+}", "users/a", "/v1", "/collections/users/a"},
 		{"/query", "/query", "", "", "/query"},
 		{"/v1/docs//users", "/{proxy+}", "docs//users", "/v1", "/docs//users"},
 	} {

@@ -75,8 +75,14 @@ func (a *App) Documents() httpapi.Handler {
 	})
 }
 
-// Query is the handler of queries.
-func (a *App) Query() (httpapi.Handler, error) {
+// Admin is the handler of what operators ask.
+func (a *App) Admin() httpapi.Handler {
+	return httpapi.Admin(httpapi.AdminOptions{Definitions: a.store.State(), Log: a.log, Metrics: a.metrics})
+}
+
+// Query is the handler of queries. The expressions of where come from outside,
+// so that only who serves queries carries their language.
+func (a *App) Query(where httpapi.Conditions) (httpapi.Handler, error) {
 	index, searchErr := a.Search()
 	queue, queueErr := a.Queue() // asked for its depth only
 	if err := errors.Join(searchErr, queueErr); err != nil {
@@ -86,12 +92,13 @@ func (a *App) Query() (httpapi.Handler, error) {
 	return httpapi.Query(httpapi.QueryOptions{
 		Search: index,
 		Waiter: freshness.NewWaiter(freshness.WaiterOptions{
-			Index: index, Registry: state, Quarantine: state, Table: a.store, Log: a.log,
+			Index: index, Registry: state, Quarantine: state, Table: a.store,
+			Feed: a.store, Margin: a.config.BarrierMargin, Now: a.clock.Now, Log: a.log,
 		}),
 		Reporter: freshness.NewReporter(freshness.ReporterOptions{
 			Queue: queue, Measures: state, Now: a.clock.Now, Log: a.log,
 		}),
-		Definitions: state, Log: a.log, Metrics: a.metrics, Now: a.clock.Now,
+		Definitions: state, Loader: a.store, Where: where, Log: a.log, Metrics: a.metrics, Now: a.clock.Now,
 	}), nil
 }
 
@@ -151,6 +158,7 @@ func (a *App) Search() (*search.Client, error) {
 		URL: a.config.SearchEndpoint, Prefix: a.config.IndexPrefix, Transport: a.around.SearchTransport,
 		Region: a.around.AWS.Region, Service: a.config.SearchService,
 		Replicas: a.config.IndexReplicas, BulkBytes: a.config.BulkBytes, Log: a.log,
+		CursorKey: a.store.State().CursorKey,
 	}
 	if a.config.SearchSigned {
 		o.Credentials = a.around.AWS.Credentials

@@ -16,6 +16,7 @@ import (
 	"holdfast/shared/local/engines"
 	"holdfast/shared/obs"
 	"holdfast/shared/pipeline"
+	"holdfast/shared/where"
 )
 
 // The functions, with their timeouts. The indexer's is shorter than it could
@@ -24,6 +25,7 @@ import (
 var (
 	documentsFunction = Function{Name: "documents", Timeout: 29 * time.Second}
 	queryFunction     = Function{Name: "query", Timeout: 29 * time.Second}
+	adminFunction     = Function{Name: "admin", Timeout: 29 * time.Second}
 	relayFunction     = Function{Name: "relay", Timeout: 60 * time.Second}
 	indexerFunction   = Function{Name: "indexer", Timeout: 15 * time.Second}
 )
@@ -31,10 +33,10 @@ var (
 // functions are the handlers, each built as the main of its function builds it
 // and with parts of its own, as if it were a process.
 type functions struct {
-	documents, query HTTPHandler
-	relay            StreamHandler
-	indexer          QueueHandler
-	app              *lambdahost.App // of the indexer, for what has to be there before
+	documents, query, admin HTTPHandler
+	relay                   StreamHandler
+	indexer                 QueueHandler
+	app                     *lambdahost.App // of the indexer, for what has to be there before
 }
 
 // buildFunctions makes the handlers. Their logs and metrics go to log.
@@ -74,9 +76,13 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 			return nil
 		}),
 		build(queryFunction, func(app *lambdahost.App) error {
-			handler, err := app.Query()
+			handler, err := app.Query(&where.Compiler{})
 			fns.query = lambdahost.HTTP(handler)
 			return err
+		}),
+		build(adminFunction, func(app *lambdahost.App) error {
+			fns.admin = lambdahost.HTTP(app.Admin())
+			return nil
 		}),
 		build(relayFunction, func(app *lambdahost.App) error {
 			relay, err := app.Relay()
@@ -95,7 +101,10 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 // gateway puts the functions behind routes.
 func (f *functions) gateway(log *slog.Logger) *Gateway {
 	return &Gateway{
-		Routes:  []Route{{Method: http.MethodPost, Path: "/query", Function: queryFunction, Handler: f.query}},
+		Routes: []Route{
+			{Path: "/query", Function: queryFunction, Handler: f.query},
+			{Path: "/collections", Below: true, Function: adminFunction, Handler: f.admin},
+		},
 		Default: Route{Function: documentsFunction, Handler: f.documents},
 		Log:     log,
 	}

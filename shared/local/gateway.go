@@ -39,9 +39,17 @@ type HTTPHandler func(context.Context, events.APIGatewayV2HTTPRequest) (events.A
 // Route sends the requests of one method and path to a function. The path is
 // compared with the decoded path of the request, whole.
 type Route struct {
-	Method, Path string
+	Method, Path string // Method "": any
+	Below        bool   // and all paths below it, as a route {proxy+} beside it does
 	Function     Function
 	Handler      HTTPHandler
+}
+
+func (t Route) takes(r *http.Request) bool {
+	if t.Method != "" && t.Method != r.Method {
+		return false
+	}
+	return t.Path == r.URL.Path || t.Below && strings.HasPrefix(r.URL.Path, t.Path+"/")
 }
 
 // Gateway behaves like an API Gateway HTTP API with payload format 2.0 in
@@ -82,7 +90,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *Gateway) route(r *http.Request) Route {
 	for _, route := range g.Routes {
-		if route.Method == r.Method && route.Path == r.URL.Path {
+		if route.takes(r) {
 			return route
 		}
 	}

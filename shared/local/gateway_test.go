@@ -206,11 +206,12 @@ func TestRoutes(t *testing.T) {
 			return events.APIGatewayV2HTTPResponse{StatusCode: 200, Body: name}, nil
 		}}
 	}
-	fns := &functions{documents: to("documents").Handler, query: to("query").Handler}
+	fns := &functions{documents: to("documents").Handler, query: to("query").Handler, admin: to("admin").Handler}
 	address := serveGateway(t, fns.gateway(obs.Discard()))
 	for request, want := range map[string]string{
 		"POST /query": "query", "POST /query?x=1": "query", "POST /%71uery": "query",
-		"GET /query": "documents", "POST /query/": "documents", "POST //query": "documents", "POST /bulk": "documents", "GET /": "documents", "TRACE /x": "documents",
+		"GET /query": "query", "POST /query/": "documents", "POST //query": "documents", "POST /bulk": "documents", "GET /": "documents", "TRACE /x": "documents",
+		"GET /collections": "admin", "PUT /collections/a/b": "admin", "DELETE /collections/": "admin", "POST /collections?x=1": "admin", "GET /collections/%2e%2e": "admin", "GET /collectionsx": "documents",
 	} {
 		res := raw(t, address, request+" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		text, err := io.ReadAll(res.Body)

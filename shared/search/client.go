@@ -38,6 +38,11 @@ type Options struct {
 	Replicas    int                     // copies of each index
 	BulkBytes   int                     // largest bulk request; 0: DefaultBulkBytes
 	Log         *slog.Logger            // nil: slog.Default()
+
+	// CursorKey reads the secret that cursors are signed with, once. Clients
+	// with the same one take each other's cursors. Nil: a random key, so that
+	// cursors are good for this client only.
+	CursorKey func(context.Context) ([]byte, error)
 }
 
 // Client talks to one cluster. It is safe for concurrent use. Time limits are
@@ -48,6 +53,7 @@ type Client struct {
 	replicas  int
 	bulkBytes int
 	budget    int // MaxExamined, or less in tests
+	keys      *cursorKeys
 	log       *slog.Logger
 
 	creation sync.Mutex
@@ -79,7 +85,7 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the transport to opensearch: %w", err)
 	}
-	c := &Client{transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, log: o.Log}
+	c := &Client{transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, keys: newCursorKeys(o.CursorKey), log: o.Log}
 	if c.bulkBytes <= 0 {
 		c.bulkBytes = DefaultBulkBytes
 	}

@@ -1,6 +1,9 @@
 package search
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // count counts the documents that match. Where the index is not sure about all
 // that may match, the others are looked at, as long as they are within the
@@ -19,7 +22,11 @@ func (s *search) count(ctx context.Context, result *Result) error {
 	case always:
 		sure = total
 	case undecided:
-		sure = answers[0].Aggregations[sureName].Count
+		part, err := answers[0].Aggregations.part(sureName)
+		if err != nil {
+			return unavailable(fmt.Errorf("read a count of opensearch: %w", err))
+		}
+		sure = part.DocCount
 	}
 	doubtful := total - sure
 	candidates := allOf(s.may(), not(s.reading.sure))

@@ -1,7 +1,7 @@
 package search
 
 import (
-	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -47,30 +47,41 @@ func compareSortValues(a, b any) int {
 func sortValues(raw []json.RawMessage) (position, bool) {
 	p := make(position, len(raw))
 	for i, text := range raw {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		if d.Decode(&p[i]) != nil {
-			return nil, false
-		}
-		switch v := p[i].(type) {
-		case string:
-		case json.Number:
-			if _, err := strconv.ParseInt(string(v), 10, 64); err != nil {
+		if len(text) > 0 && text[0] == '"' {
+			if v := string(text[1 : len(text)-1]); !strings.Contains(v, `\`) {
+				p[i] = v // valid JSON, and nothing in it to undo
+				continue
+			}
+			var v string
+			if json.Unmarshal(text, &v) != nil {
 				return nil, false
 			}
-		default:
+			p[i] = v
+			continue
+		}
+		if _, err := strconv.ParseInt(string(text), 10, 64); err != nil {
 			return nil, false
 		}
+		p[i] = json.Number(text)
 	}
 	return p, true
 }
 
-// A cursor is the version of its layout, a checksum and what it says, so that
-// an altered one is noticed. It holds nothing that the answer did not.
+// A cursor is the version of its layout, a code that only who has the key can
+// make, and what it says. It holds nothing that the answer did not, but only
+// what a query gave can be asked for.
 const (
-	cursorLayout   = 1
-	cursorChecksum = 8 // bytes
+	cursorLayout = 1
+	cursorCode   = 16 // bytes of the HMAC-SHA256
 )
+
+// sign is the code of a cursor's layout and content.
+func sign(key, content []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte{cursorLayout})
+	h.Write(content)
+	return h.Sum(nil)[:cursorCode]
+}
 
 type cursorContent struct {
 	Query string            `json:"q"`
@@ -78,7 +89,7 @@ type cursorContent struct {
 }
 
 // encodeCursor makes the cursor that goes on after a position of a query.
-func encodeCursor(query string, after position) (string, error) {
+func encodeCursor(key []byte, query string, after position) (string, error) {
 	content := cursorContent{Query: query, After: make([]json.RawMessage, len(after))}
 	for i, v := range after {
 		text, err := json.Marshal(v)
@@ -91,21 +102,19 @@ func encodeCursor(query string, after position) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(text)
-	return base64.RawURLEncoding.EncodeToString(slices.Concat([]byte{cursorLayout}, sum[:cursorChecksum], text)), nil
+	return base64.RawURLEncoding.EncodeToString(slices.Concat([]byte{cursorLayout}, sign(key, text), text)), nil
 }
 
 // decodeCursor reads a cursor for a query. Errors are of kind InvalidCursor and
 // CursorMismatch.
-func decodeCursor(s, query string, order []orderBy) (position, error) {
+func decodeCursor(key []byte, s, query string, order []orderBy) (position, error) {
 	invalid := doc.Errorf(doc.InvalidCursor, "the cursor is not one that a query gave")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) < 1+cursorChecksum || b[0] != cursorLayout {
+	if err != nil || len(b) < 1+cursorCode || b[0] != cursorLayout {
 		return nil, invalid
 	}
-	text := b[1+cursorChecksum:]
-	sum := sha256.Sum256(text)
-	if !bytes.Equal(sum[:cursorChecksum], b[1:1+cursorChecksum]) {
+	text := b[1+cursorCode:]
+	if !hmac.Equal(sign(key, text), b[1:1+cursorCode]) {
 		return nil, invalid
 	}
 	var content cursorContent
@@ -131,17 +140,17 @@ func queryName(r Request) string {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		b = value.Append(b, name)
+		b = value.AppendString(b, name)
 	}
 	b = append(b, '|')
 	b = appendExpr(b, r.Filter)
 	for _, k := range r.Sort {
 		b = append(b, '|')
-		b = value.Append(b, k.field().String())
+		b = value.AppendString(b, k.field().String())
 		b = strconv.AppendBool(b, k.Desc)
 	}
 	b = append(b, '|')
-	b = value.Append(b, r.Variant)
+	b = value.AppendString(b, r.Variant)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
 }
@@ -155,6 +164,10 @@ func appendExpr(dst []byte, e filter.Expr) []byte {
 		}
 		return append(dst, ')')
 	}
+	field := func(name string, f filter.Field) {
+		dst = append(dst, name...)
+		dst = value.AppendString(dst, f.String())
+	}
 	switch e := e.(type) {
 	case filter.And:
 		return list('a', e.Of)
@@ -163,17 +176,36 @@ func appendExpr(dst []byte, e filter.Expr) []byte {
 	case filter.Not:
 		return list('n', []filter.Expr{e.Of})
 	case filter.Compare:
-		dst = append(dst, e.Op...)
-		dst = value.Append(dst, e.Field.String())
+		field(string(e.Op), e.Field)
 		return value.Append(dst, e.Value)
 	case filter.In:
-		dst = append(dst, 'i')
-		dst = value.Append(dst, e.Field.String())
+		field("i", e.Field)
 		return value.Append(dst, e.Values)
 	case filter.Exists:
-		dst = append(dst, 'e')
-		dst = value.Append(dst, e.Field.String())
+		field("e", e.Field)
 		return strconv.AppendBool(dst, e.Want)
+	case filter.Type:
+		field("t", e.Field)
+		for _, k := range e.Kinds {
+			dst = value.AppendString(dst, string(k))
+		}
+		return dst
+	case filter.Size:
+		field("s", e.Field)
+		return strconv.AppendInt(dst, int64(e.Length), 10)
+	case filter.Prefix:
+		field("p", e.Field)
+		return value.AppendString(dst, e.Text)
+	case filter.Text:
+		field("w", e.Field)
+		for _, word := range e.Words {
+			dst = value.AppendString(dst, word)
+		}
+		return dst
+	case filter.ElemMatch:
+		field("m", e.Field)
+		dst = strconv.AppendBool(dst, e.Values)
+		return list('m', []filter.Expr{e.Of})
 	}
 	return dst
 }

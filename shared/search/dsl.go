@@ -47,6 +47,19 @@ func present(field string) query {
 	return leaf(object{"exists": object{"field": field}})
 }
 
+func prefix(field, text string) query {
+	return leaf(object{"prefix": object{field: text}})
+}
+
+// nested finds the documents of which one index document at the nested path
+// meets the query.
+func nested(path string, q query) query {
+	if q.constant == never {
+		return nothing
+	}
+	return query{body: object{"nested": object{"path": fieldTree + "." + path, "query": q.dsl()}}, clauses: q.clauses + 1}
+}
+
 func allOf(parts ...query) query {
 	var filters, excluded []object
 	clauses := 0

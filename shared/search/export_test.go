@@ -12,10 +12,13 @@ func ForbidAutoCreation(ctx context.Context, c *Client) error { return c.forbidA
 
 // What the tests look at from outside.
 var (
-	Compile   = compile
 	PlainName = plainName
 	OrderKey  = orderKey
+	QueryName = queryName
 )
+
+// Compile reads a filter on collections that declare nothing but this.
+func Compile(e filter.Expr, from ...Source) reading { return compile(e, declaredBy(from)) }
 
 // MayAndSure are the ids that either reading of each filter finds, at most a
 // thousand.
@@ -66,3 +69,13 @@ var Forbidding = forbidding
 
 // LimitExamined gives the client a smaller budget of documents to look at.
 func LimitExamined(c *Client, most int) { c.budget = most }
+
+// EncodeCursor makes a cursor.
+func EncodeCursor(key []byte, query string, after []any) (string, error) {
+	return encodeCursor(key, query, after)
+}
+
+// DecodeCursor reads a cursor of a query with so many keys.
+func DecodeCursor(key []byte, cursor, query string, keys int) ([]any, error) {
+	return decodeCursor(key, cursor, query, make([]orderBy, keys))
+}

@@ -75,7 +75,7 @@ func (p *projector) appendElements(dst []byte, n *node) []byte {
 // The element says itself of which shapes its values are, so that conditions on
 // one element are decided as those on a document. Its own shape is told only
 // where it counts as an element.
-func (p *projector) element(n *node, one element) *node {
+func (p *projector) element(n *node, one nestedObject) *node {
 	element := &node{name: n.name, path: n.path, indexed: true, isElement: true}
 	if one.counts {
 		element.shapes = shapeObject
@@ -109,6 +109,7 @@ func (p *projector) appendLeaves(dst []byte, n *node) []byte {
 	return appendLeaf(p, dst, n, leafKey, n.keys, appendText)
 }
 
+// appendElementShape writes the shapes of an element's values and its own.
 func (p *projector) appendElementShape(dst []byte, n *node) []byte {
 	if p.onlyKnown && !p.known[leafField(n.path, leafShape)] {
 		p.leaveOut(n.path)
@@ -116,7 +117,7 @@ func (p *projector) appendElementShape(dst []byte, n *node) []byte {
 	}
 	dst = appendMember(dst, leafShape)
 	dst = append(dst, '[')
-	dst = n.appendShape(dst)
+	dst = n.appendShape(dst, n.path)
 	return append(dst, ']')
 }
 

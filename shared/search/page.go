@@ -16,7 +16,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 	}
 	last, bytes, examined := after, 0, 0
 	end := func(at position) error {
-		next, err := encodeCursor(s.name, at)
+		next, err := encodeCursor(s.key, s.name, at)
 		if err != nil {
 			return fmt.Errorf("write a cursor: %w", err)
 		}
@@ -24,7 +24,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 		return nil
 	}
 	var places []position
-	result.CursorAfter = func(i int) (string, error) { return encodeCursor(s.name, places[i]) }
+	result.CursorAfter = func(i int) (string, error) { return encodeCursor(s.key, s.name, places[i]) }
 	defer func() { result.Examined += examined }()
 	wanted := func() int { return s.request.Limit - len(result.Documents) + 1 }
 	h, at, err := hits.next(ctx, wanted())
@@ -33,6 +33,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			return err
 		}
 		var d doc.Document
+		var text string
 		var size int
 		switch stray := strays.first(); {
 		case h == nil && stray == nil:
@@ -41,9 +42,10 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			}
 			return nil
 		case h == nil || stray != nil && stray.at.compare(at, s.order) < 0:
-			if d, err = stray.hit.document(); err != nil {
+			if d, err = s.documentOf(&stray.hit); err != nil {
 				return err
 			}
+			text = stray.hit.Source.Raw
 			size = s.bytesOf(&stray.hit)
 			if s.full(result, bytes, size) {
 				return end(last)
@@ -55,7 +57,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			if d, matches, looked, err = s.decide(ctx, h, result); err != nil {
 				return err
 			}
-			size = s.bytesOf(h)
+			text, size = h.Source.Raw, s.bytesOf(h)
 			if matches && s.full(result, bytes, size) {
 				return end(last)
 			}
@@ -65,7 +67,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			}
 			if looked && examined >= s.client.budget {
 				if matches {
-					result.Documents = append(result.Documents, d)
+					result.Documents, result.Texts = append(result.Documents, d), append(result.Texts, text)
 					places = append(places, last)
 				}
 				return end(last)
@@ -75,7 +77,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 				continue
 			}
 		}
-		result.Documents = append(result.Documents, d)
+		result.Documents, result.Texts = append(result.Documents, d), append(result.Texts, text)
 		places = append(places, last)
 		bytes += size
 	}

@@ -11,12 +11,14 @@ const maxPartial = 64
 
 // boundPartial sorts the paths, removes those that another covers and shortens
 // the list to what may be kept. The result covers all that paths covers.
-func boundPartial(paths []string) []string {
+func boundPartial(paths []string) []string { return boundPaths(paths, maxPartial) }
+
+func boundPaths(paths []string, most int) []string {
 	if len(paths) == 0 {
 		return nil
 	}
 	paths = uncovered(paths)
-	for len(paths) > maxPartial {
+	for len(paths) > most {
 		deepest := 0
 		for _, p := range paths {
 			deepest = max(deepest, steps(p))

@@ -2,7 +2,6 @@ package search
 
 import (
 	"encoding/json"
-	"math"
 	"time"
 
 	"holdfast/shared/filter"
@@ -17,50 +16,60 @@ const maxPositions = 4
 // elements apart: it has their values at the path without positions, and those
 // of arrays inside arrays as well, which paths do not pass through.
 type place struct {
-	path     string   // all steps taken as names
-	readings []string // every path that the values may stand at; nil: too many to tell
-	doubt    query    // what makes a value at path not surely one that the path reaches
-	partial  query    // something at path is not in the index
-	above    query    // an array stands on the way, so that missing and null cannot be told apart
+	ground
+	own      value.Path      // as the ground's conditions have it
+	segments []value.Segment // from the document on
+	path     string          // all of them taken as names
+	readings []string        // every path that the values may stand at; nil: too many to tell
+	nests    []string        // the shapes of arrays inside arrays at each step
+	doubt    query           // what makes a value at path not surely one that the path reaches
+	left     []string        // the entries of $partial that make something at path missing in the index
+	partial  query           // something at path is not in the index
+	arrays   query           // an array stands on the way, so that missing and null cannot be told apart
 }
 
-func placeOf(p value.Path) place {
-	segments := p.Segments()
-	pl := place{path: fieldPath(segments)}
-	doubtful, arrays := []string{}, []string{}
-	covered := covering(pl.path)
-	positions := 0
-	for i, s := range segments {
+// place is where a path from the ground leads.
+func (g ground) place(p value.Path) place {
+	base := len(g.above)
+	segments := append(g.above[:base:base], p.Segments()...)
+	pl := place{ground: g, own: p, segments: segments, path: fieldPath(segments)}
+	var positions, arrays []string
+	for i := base; i < len(segments); i++ {
 		upTo := fieldPath(segments[:i+1])
-		doubtful = append(doubtful, shapeTerm(shapeNest, upTo))
+		pl.nests = append(pl.nests, shapeTerm(shapeNest, g.local(upTo)))
 		if i+1 < len(segments) {
-			arrays = append(arrays, shapeTerm(shapeArray, upTo))
+			arrays = append(arrays, shapeTerm(shapeArray, g.local(upTo)))
 		}
-		if i > 0 && s.Index >= 0 {
-			positions++
-			doubtful = append(doubtful, shapeTerm(shapeArray, fieldPath(segments[:i])))
+		if i > base && segments[i].Index >= 0 {
+			positions = append(positions, shapeTerm(shapeArray, g.local(fieldPath(segments[:i]))))
 		}
 	}
 	pl.readings = []string{pl.path}
-	if positions > 0 {
-		pl.readings = withoutPositions(segments)
+	pl.left = covering(pl.path)
+	if len(positions) > 0 {
+		pl.readings = withoutPositions(segments, base)
 		for _, r := range pl.readings {
-			covered = append(covered, covering(r)...)
+			pl.left = append(pl.left, covering(r)...)
 		}
+		pl.left = distinct(pl.left)
 	}
-	pl.doubt = terms(fieldShape, doubtful)
-	pl.above = terms(fieldShape, arrays)
-	pl.partial = terms(fieldPartial, distinct(covered))
+	pl.doubt = terms(pl.shape, append(pl.nests[:len(pl.nests):len(pl.nests)], positions...))
+	pl.arrays = terms(pl.shape, arrays)
+	pl.partial = nothing
+	if g.whole {
+		pl.partial = terms(fieldPartial, pl.left)
+	}
 	return pl
 }
 
 // withoutPositions are the field paths that a path can mean when each number in
-// it is either a name or a position; nil where there are too many.
-func withoutPositions(segments []value.Segment) []string {
+// it is either a name or a position; nil where there are too many. The first
+// step from base on is a name, because there is an object.
+func withoutPositions(segments []value.Segment, base int) []string {
 	paths := [][]value.Segment{nil}
 	positions := 0
 	for i, s := range segments {
-		if i > 0 && s.Index >= 0 {
+		if i > base && s.Index >= 0 {
 			if positions++; positions > maxPositions {
 				return nil
 			}
@@ -100,7 +109,7 @@ func distinct(texts []string) []string {
 // sure make its query for one field path.
 func (pl place) holds(may, sure func(path string) query) reading {
 	if pl.readings == nil {
-		return reading{may: everything, sure: nothing}
+		return undecidable
 	}
 	parts := make([]query, 0, len(pl.readings)+1)
 	for _, r := range pl.readings {
@@ -117,18 +126,18 @@ func nowhere(string) query { return nothing }
 
 // exists is the reading of "something is there, null included".
 func (pl place) exists() reading {
-	there := func(path string) query { return terms(fieldShape, presentTerms(path)) }
+	there := func(path string) query { return terms(pl.shape, presentTerms(pl.local(path))) }
 	return pl.holds(there, there)
 }
 
 // isNull is the reading of "null or missing". Which of the elements of an array
 // lack a member, the index cannot tell.
 func (pl place) isNull() reading {
-	null := func(path string) query { return term(fieldShape, shapeTerm(shapeNull, path)) }
+	null := func(path string) query { return term(pl.shape, shapeTerm(shapeNull, pl.local(path))) }
 	r := pl.holds(null, null)
 	exists := pl.exists()
-	r.may = anyOf(r.may, not(exists.sure), pl.above)
-	r.sure = anyOf(r.sure, allOf(not(exists.may), not(pl.above)))
+	r.may = anyOf(r.may, not(exists.sure), pl.arrays)
+	r.sure = anyOf(r.sure, allOf(not(exists.may), not(pl.arrays)))
 	return r
 }
 
@@ -152,7 +161,7 @@ func (pl place) compare(c filter.Compare) reading {
 		}
 		return pl.stringRange(c.Op, operand)
 	}
-	return reading{may: everything, sure: nothing}
+	return undecidable
 }
 
 func (pl place) equal(v any) reading {
@@ -181,14 +190,14 @@ func (pl place) equal(v any) reading {
 			})
 	case []any:
 		return pl.holds(func(path string) query {
-			return allOf(append(scalarsAt(path, v), term(fieldShape, lengthTerm(len(v), path)))...)
+			return allOf(append(pl.scalarsAt(path, v), term(pl.shape, lengthTerm(len(v), pl.local(path))))...)
 		}, nowhere)
 	case map[string]any:
 		return pl.holds(func(path string) query {
-			return allOf(append(membersAt(path, v), term(fieldShape, shapeTerm(shapeObject, path)))...)
+			return allOf(append(pl.membersAt(path, v), term(pl.shape, shapeTerm(shapeObject, pl.local(path))))...)
 		}, nowhere)
 	}
-	return reading{may: everything, sure: nothing}
+	return undecidable
 }
 
 // narrowing is how many values of an array or object operand are searched for;
@@ -196,13 +205,13 @@ func (pl place) equal(v any) reading {
 const narrowing = 8
 
 // scalarsAt narrows the search for an array down to where its scalars are too.
-func scalarsAt(path string, array []any) []query {
+func (pl place) scalarsAt(path string, array []any) []query {
 	var parts []query
 	for _, v := range array {
 		if len(parts) == narrowing {
 			break
 		}
-		if q := scalarAt(path, v); q.constant == undecided {
+		if q := pl.scalarAt(path, v); q.constant == undecided {
 			parts = append(parts, q)
 		}
 	}
@@ -211,14 +220,14 @@ func scalarsAt(path string, array []any) []query {
 
 // membersAt narrows the search for an object down to where its scalar members
 // are too.
-func membersAt(path string, object map[string]any) []query {
+func (pl place) membersAt(path string, object map[string]any) []query {
 	var parts []query
 	for _, name := range sortedNames(object) {
 		if len(parts) == narrowing {
 			break
 		}
 		member := string(appendName([]byte(path+"."), name))
-		if q := scalarAt(member, object[name]); q.constant == undecided {
+		if q := pl.scalarAt(member, object[name]); q.constant == undecided {
 			parts = append(parts, q)
 		}
 	}
@@ -227,8 +236,11 @@ func membersAt(path string, object map[string]any) []query {
 
 // scalarAt finds at least the documents that hold the scalar at exactly this
 // path of the index; everything where v is no scalar.
-func scalarAt(path string, v any) query {
-	partial := terms(fieldPartial, covering(path))
+func (pl place) scalarAt(path string, v any) query {
+	partial := pl.partial
+	if partial.constant != never {
+		partial = terms(fieldPartial, covering(path))
+	}
 	switch v := v.(type) {
 	case bool:
 		return anyOf(term(leafField(path, leafBool), v), partial)
@@ -366,7 +378,7 @@ func (pl place) instantRange(op filter.Op, at time.Time) reading {
 	if at.Nanosecond()%int(time.Millisecond) != 0 {
 		return pl.holds(may, sure)
 	}
-	fine := func(path string) query { return term(fieldShape, shapeTerm(shapeFine, path)) }
+	fine := func(path string) query { return term(pl.shape, shapeTerm(shapeFine, pl.local(path))) }
 	same := func(path string) query { return term(leafField(path, leafDate), ms) }
 	switch op {
 	case filter.Gte: // rounding down cannot pass a whole millisecond
@@ -377,17 +389,4 @@ func (pl place) instantRange(op filter.Op, at time.Time) reading {
 		return pl.holds(func(path string) query { return anyOf(sure(path), allOf(same(path), fine(path))) }, sure)
 	}
 	return pl.holds(may, func(path string) query { return anyOf(sure(path), allOf(same(path), not(fine(path)))) })
-}
-
-// wholeNumber is the largest whole number that is not above v, within the
-// range of versions, and whether it is v itself.
-func wholeNumber(v json.Number) (floor int64, same bool) {
-	double, _ := nearestDouble(v)
-	switch {
-	case double >= math.MaxInt64:
-		return math.MaxInt64, false
-	case double <= math.MinInt64:
-		return math.MinInt64, false
-	}
-	return floorOf(v)
 }

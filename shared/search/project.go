@@ -69,7 +69,7 @@ func Reduce(d doc.Document, g collection.Generation, level Reduction, known Fiel
 	} else {
 		raw = value.Append(nil, d.Data)
 	}
-	p := projector{text: declaredPaths(g.Text), nested: declaredPaths(g.Nested)}
+	p := projector{text: declaredPaths(g.Text), nested: declaredPaths(g.Nested), chosen: collection.NewSelection(g.Include, g.Exclude)}
 	if level == KnownFields {
 		p.known, p.onlyKnown = known, true
 	}
@@ -86,7 +86,7 @@ func Reduce(d doc.Document, g collection.Generation, level Reduction, known Fiel
 		tree = p.appendTree(make([]byte, 0, len(raw)+len(raw)/2), p.root)
 		shape = p.appendShape(nil)
 	}
-	partial := boundPartial(p.partial)
+	partial := p.allPartial()
 
 	dst := make([]byte, 0, 2*len(raw)+len(tree)+len(shape)+512)
 	dst = appendEnvelope(dst, d)

@@ -89,10 +89,32 @@ func TestNestedPathsKeepTheirElements(t *testing.T) {
 	d := document(t, "orders/1", `{"lines":[{"p":1,"q":"x"},{"p":2},7,{}],"box":{"items":{"n":null}},"rest":[{"p":1},{"p":2}]}`)
 	tree, _ := indexForm(t, search.Project(d, g))["doc"].(map[string]any)
 	got, _ := json.Marshal(tree)
-	want := `{"box":{"items":[{"n":{"$key":"0"}}]},"lines":[{"p":{"$key":"165011","$num":1},"q":{"$key":"2x","$str":"x"}},{"p":{"$key":"165012","$num":2}},{},{"$key":["0","0","165017","0"],"$num":7}],` +
+	// Only what stands in an array says of itself that it is an element.
+	want := `{"box":{"items":[{"$shape":["null:n"],"n":{"$key":"0"}}]},"lines":[{"$shape":["obj:","num:p","str:q"],"p":{"$key":"165011","$num":1},"q":{"$key":"2x","$str":"x"}},{"$shape":["obj:","num:p"],"p":{"$key":"165012","$num":2}},{"$shape":["obj:"]},{"$key":["0","0","165017","0"],"$num":7}],` +
 		`"rest":{"$key":["0","0"],"p":{"$key":["165011","165012"],"$num":[1,2]}}}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestDeclaredTextsKeepTheirWords(t *testing.T) {
+	g := collection.First(collection.Definition{Name: "films", Text: []string{"title"}}, search.Projector)
+	for _, c := range []struct{ data, words string }{
+		{`{"title":"The Matrix: the END"}`, `["end","matrix","the"]`},
+		{`{"title":["One","two",[300,null,{"title":"x"}]]}`, `["300","one","two"]`},
+		{`{"title":"one"}`, `"one"`},
+		{`{"title":"…"}`, `null`},
+		{`{"other":"one"}`, `null`},
+	} {
+		tree, _ := indexForm(t, search.Project(document(t, "films/1", c.data), g))["doc"].(map[string]any)
+		title, _ := tree["title"].(map[string]any)
+		if got, _ := json.Marshal(title["$text"]); string(got) != c.words {
+			t.Errorf("%s: %s, want %s", c.data, got, c.words)
+		}
+	}
+	long := search.Project(document(t, "films/1", `{"title":"`+strings.Repeat("x", 8001)+`"}`), g)
+	if !slices.Equal(long.Partial, []string{"title"}) {
+		t.Errorf("partial %q", long.Partial)
 	}
 }
 

@@ -3,6 +3,7 @@ package search
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"time"
@@ -32,7 +33,7 @@ func comparePseudo(c filter.Compare) reading {
 	case filter.UpdatedAt:
 		return pseudoInstant(fieldUpdatedAt, c)
 	}
-	return reading{may: everything, sure: nothing}
+	return undecidable
 }
 
 func pseudoText(field string, c filter.Compare) reading {
@@ -96,6 +97,24 @@ func inPseudo(in filter.In) reading {
 	return exactly(anyOf(parts...))
 }
 
+func prefixPseudo(e filter.Prefix) reading {
+	field := fieldID
+	switch e.Field.Pseudo {
+	case filter.ID:
+	case filter.Root:
+		field = fieldRoot
+	default:
+		return exactly(nothing)
+	}
+	if e.Text == "" {
+		return exactly(everything)
+	}
+	if len(e.Text) > doc.MaxIDBytes {
+		return exactly(nothing)
+	}
+	return exactly(prefix(field, e.Text))
+}
+
 // floorOf rounds a number within the range of int64 down.
 func floorOf(v json.Number) (floor int64, same bool) {
 	r, ok := new(big.Rat).SetString(string(v))
@@ -108,4 +127,17 @@ func floorOf(v json.Number) (floor int64, same bool) {
 
 func sortedNames(object map[string]any) []string {
 	return slices.Sorted(maps.Keys(object))
+}
+
+// wholeNumber is the largest whole number that is not above v, within the
+// range of versions, and whether it is v itself.
+func wholeNumber(v json.Number) (floor int64, same bool) {
+	double, _ := nearestDouble(v)
+	switch {
+	case double >= math.MaxInt64:
+		return math.MaxInt64, false
+	case double <= math.MinInt64:
+		return math.MinInt64, false
+	}
+	return floorOf(v)
 }

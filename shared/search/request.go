@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+
+	quickjson "github.com/go-json-experiment/json" // in one pass: pages are megabytes
 
 	"holdfast/shared/doc"
 	"holdfast/shared/value"
@@ -34,9 +37,7 @@ type found struct {
 		} `json:"total"`
 		Hits []hit `json:"hits"`
 	} `json:"hits"`
-	Aggregations map[string]struct {
-		Count int `json:"doc_count"`
-	} `json:"aggregations"`
+	Aggregations bucket `json:"aggregations"`
 }
 
 // hit is one document of an answer.
@@ -57,9 +58,9 @@ type hit struct {
 var hitFields = []string{fieldID, fieldVersion, fieldCreatedAt, fieldUpdatedAt, fieldExpiresAt, fieldRaw}
 
 // foundPath keeps everything else out of the answers.
-const foundPath = "responses.status,responses.error.type,responses.error.reason,responses.error.root_cause," +
+const foundPath = "responses.status,responses.error.type,responses.error.reason,responses.error.root_cause,responses.error.caused_by," +
 	"responses.hits.total.value,responses.hits.hits._source,responses.hits.hits.sort,responses.hits.hits.matched_queries," +
-	"responses.aggregations.*.doc_count"
+	"responses.aggregations"
 
 // document decodes what the hit's text and envelope say.
 func (h *hit) document() (doc.Document, error) {
@@ -67,10 +68,17 @@ func (h *hit) document() (doc.Document, error) {
 	if err != nil {
 		return doc.Document{}, fmt.Errorf("read the text of document %s in the index: %w", h.Source.ID, err)
 	}
+	d := h.envelope()
+	d.Data = data
+	return d, nil
+}
+
+// envelope is the document without its data.
+func (h *hit) envelope() doc.Document {
 	return doc.Document{
-		ID: h.Source.ID, Version: h.Source.Version, Data: data,
+		ID: h.Source.ID, Version: h.Source.Version,
 		CreatedAt: moment(h.Source.CreatedAt), UpdatedAt: moment(h.Source.UpdatedAt), ExpiresAt: moment(h.Source.ExpiresAt),
-	}, nil
+	}
 }
 
 func moment(micros *int64) time.Time {
@@ -83,10 +91,19 @@ func moment(micros *int64) time.Time {
 // searches runs searches over the aliases in one request. Aliases that do not
 // exist yet have no documents; a shard that fails, fails the search, because
 // half an answer looks like a whole one.
+//
+// OpenSearch stops them when the context's time is over, and also when the
+// connection ends, which it does when the context is cancelled: nobody waits
+// for a search that still runs.
 func (c *Client) searches(ctx context.Context, aliases []string, bodies ...object) ([]found, error) {
-	header, err := json.Marshal(object{
+	about := object{
 		"index": aliases, "ignore_unavailable": true, "allow_no_indices": true, "allow_partial_search_results": false,
-	})
+	}
+	if end, ok := ctx.Deadline(); ok {
+		left := max(time.Until(end), time.Millisecond)
+		about["cancel_after_time_interval"] = strconv.FormatInt(left.Milliseconds(), 10) + "ms"
+	}
+	header, err := json.Marshal(about)
 	if err != nil {
 		return nil, fmt.Errorf("write a search: %w", err)
 	}
@@ -111,7 +128,7 @@ func (c *Client) searches(ctx context.Context, aliases []string, bodies ...objec
 	var told struct {
 		Responses []found `json:"responses"`
 	}
-	if err := json.Unmarshal(a.body, &told); err != nil {
+	if err := quickjson.Unmarshal(a.body, &told); err != nil {
 		return nil, unavailable(fmt.Errorf("read the answer of opensearch: %w", err))
 	}
 	if len(told.Responses) != len(bodies) {
@@ -120,6 +137,9 @@ func (c *Client) searches(ctx context.Context, aliases []string, bodies ...objec
 	for _, r := range told.Responses {
 		if r.Status/100 == 2 {
 			continue
+		}
+		if bytes.Contains(r.Error, []byte("too_many_buckets_exception")) {
+			return nil, tooManyGroups()
 		}
 		f := &failure{status: r.Status}
 		var e engineError
@@ -139,6 +159,8 @@ func searchFailure(f *failure) error {
 		strings.Contains(f.reason, "maxClauseCount") || strings.Contains(f.reason, "nested depth"):
 		return doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
 			With("limit", maxQueryClauses).Because(f)
+	case strings.Contains(f.kind, "task_cancelled"):
+		return unavailable(f)
 	case f.status == http.StatusBadRequest:
 		return errors.Join(errors.New("opensearch does not take a compiled query"), f)
 	}

@@ -15,6 +15,10 @@ import (
 // looks at before it is refused.
 const MaxExamined = 10000
 
+// MaxSearchTime is how long one search may take, all its requests to OpenSearch
+// together: below the 30 s that a gateway waits.
+const MaxSearchTime = 25 * time.Second
+
 // DefaultMaxBytes ends a page unless the request says otherwise: 5 MB, since a
 // function's answer may have 6.
 const DefaultMaxBytes = 5_000_000
@@ -27,6 +31,8 @@ const envelopeBytes = 160
 type Source struct {
 	Collection doc.Collection
 	Family     collection.Family
+	Nested     []string // paths that its index was declared to keep the elements of apart
+	Text       []string // paths that its index was declared to keep the words of
 }
 
 // Request is a search.
@@ -42,20 +48,24 @@ type Request struct {
 	// leaves, as many as the budget allows; nil: none. A document for which it
 	// gives an error does not match. It returns ctx's error when ctx ends.
 	Where func(ctx context.Context, data map[string]any) (bool, error)
+	// TextOnly says that the documents' data are wanted as text only: Data may
+	// then be nil.
+	TextOnly bool
 	// Variant is whatever else a cursor belongs to: it is good for queries with
 	// the same text here only.
 	Variant   string
 	Aggregate []Aggregation // over all documents that match, whatever the page; not together with Where
-	Now      time.Time   // documents that have expired by now are not there; zero: the local clock's
+	Now       time.Time     // documents that have expired by now are not there; zero: the local clock's
 }
 
 // Result is a page of the answer.
 type Result struct {
 	Documents  []doc.Document
-	Next       string // the cursor of the next page; "" on the last one
-	Count      int    // with Request.Count
-	CountExact bool   // the count is of the documents, not an estimate; always so with Request.Count
-	Examined   int    // documents looked at because the index could not decide
+	Texts      []string // of each document its data as canonical JSON
+	Next       string   // the cursor of the next page; "" on the last one
+	Count      int      // with Request.Count
+	CountExact bool     // the count is of the documents, not an estimate; always so with Request.Count
+	Examined   int      // documents looked at because the index could not decide
 	// WhereErrors is how many of the examined documents Where gave an error for.
 	WhereErrors int
 	Aggregates  []Aggregate // one for each of Request.Aggregate
@@ -68,14 +78,26 @@ type Result struct {
 // filter.Match says about the documents in the index, also where the index
 // holds them in part only.
 //
+// Pages follow each other by sort values and id, not by number. So whatever is
+// written between them, a document that is there all the while and whose sort
+// values do not change is on exactly one page.
+//
 // Errors are of kind IndexUnavailable (with retryAfter, in seconds),
 // InvalidCursor, CursorMismatch and QueryTooCostly (with limit).
 func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, MaxSearchTime)
+	defer cancel()
 	s := newSearch(c, r)
 	var after position
+	if r.After != "" || r.Limit > 0 {
+		var err error
+		if s.key, err = c.keys.get(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	if r.After != "" {
 		var err error
-		if after, err = decodeCursor(r.After, s.name, s.order); err != nil {
+		if after, err = decodeCursor(s.key, r.After, s.name, s.order); err != nil {
 			return Result{}, err
 		}
 	}
@@ -116,6 +138,7 @@ type search struct {
 	client  *Client
 	request Request
 	name    string
+	key     []byte // of cursors
 	aliases []string
 	scope   query // the collections, without what has expired
 	reading reading
@@ -132,7 +155,7 @@ func newSearch(c *Client, r Request) *search {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
 	}
-	s := &search{client: c, request: r, name: queryName(r), reading: compile(r.Filter), order: orderOf(r.Sort)}
+	s := &search{client: c, request: r, name: queryName(r), reading: compile(r.Filter, declaredBy(r.From)), order: orderOf(r.Sort)}
 	var names []string
 	for _, from := range r.From {
 		names = append(names, string(from.Collection))
@@ -186,13 +209,27 @@ func (s *search) surely(h *hit) bool {
 	return slices.Contains(h.Matched, sureName)
 }
 
+// documentOf is the hit's document, without its data where only the text is
+// asked for.
+func (s *search) documentOf(h *hit) (doc.Document, error) {
+	if s.request.TextOnly {
+		return h.envelope(), nil
+	}
+	return h.document()
+}
+
 // decide decodes a hit and tells whether it matches; looked says that the
 // document had to be looked at.
 func (s *search) decide(ctx context.Context, h *hit, result *Result) (d doc.Document, matches, looked bool, err error) {
-	if d, err = h.document(); err != nil {
+	sure := s.surely(h)
+	if sure && s.request.Where == nil {
+		d, err = s.documentOf(h)
+	} else {
+		d, err = h.document()
+	}
+	if err != nil {
 		return d, false, false, err
 	}
-	sure := s.surely(h)
 	matches = sure || filter.Match(s.request.Filter, &d)
 	if s.request.Where == nil {
 		return d, matches, !sure, nil

@@ -2,6 +2,7 @@ package search
 
 import (
 	"strconv"
+	"strings"
 
 	"holdfast/shared/value"
 )
@@ -57,14 +58,27 @@ func lengthTerm(length int, path string) string {
 	return "len:" + strconv.Itoa(length) + ":" + path
 }
 
+// fromElement is what follows the path of an element in a path at or below it:
+// "" for itself. An element names its shapes so, because there may be thousands
+// of them at a long path.
+func fromElement(path, element string) string {
+	if element == "" {
+		return path
+	}
+	return strings.TrimPrefix(path[len(element):], ".")
+}
+
 // appendShape writes the terms of all indexed nodes as a JSON array.
 func (p *projector) appendShape(dst []byte) []byte {
 	dst = append(dst, '[')
-	dst = p.root.appendShape(dst)
+	dst = p.root.appendShape(dst, "")
 	return append(dst, ']')
 }
 
-func (n *node) appendShape(dst []byte) []byte {
+// appendShape writes the terms of n and below, their paths from the element at
+// within on.
+func (n *node) appendShape(dst []byte, within string) []byte {
+	path := fromElement(n.path, within)
 	add := func(term string) {
 		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
@@ -73,14 +87,14 @@ func (n *node) appendShape(dst []byte) []byte {
 	}
 	for _, t := range shapeTags {
 		if n.shapes&t.kind != 0 {
-			add(t.tag + ":" + n.path)
+			add(t.tag + ":" + path)
 		}
 	}
 	for _, length := range n.lengths {
-		add(lengthTerm(length, n.path))
+		add(lengthTerm(length, path))
 	}
 	for _, child := range n.sorted() {
-		dst = child.appendShape(dst)
+		dst = child.appendShape(dst, within)
 	}
 	return dst
 }

@@ -43,6 +43,9 @@ func (s *search) strays(ctx context.Context, q query, after position, result *Re
 		}
 		result.Examined++
 		d, matches, _, err := s.decide(ctx, h, result)
+		if err == nil && d.Data == nil {
+			d, err = h.document() // its place depends on its data
+		}
 		if err != nil {
 			return nil, err
 		}

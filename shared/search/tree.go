@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"holdfast/shared/collection"
 	"holdfast/shared/filter"
 	"holdfast/shared/value"
 )
@@ -41,6 +42,7 @@ type node struct {
 	path     string // all names from the root joined by dots
 	children map[string]*node
 	indexed  bool // within the budgets
+	unwanted bool // left out by the definition, with everything below
 	shapes   shapes
 	lengths  []int // of the arrays here
 
@@ -50,12 +52,12 @@ type node struct {
 	dates                 []int64 // milliseconds since 1970, rounded down
 	words                 []string
 
-	elements  []element // the objects at a declared nested path
-	isElement bool      // of one
+	elements  []nestedObject // the objects at a declared nested path
+	isElement bool           // of one
 }
 
-// element is an object at a declared nested path.
-type element struct {
+// nestedObject is an object at a declared nested path.
+type nestedObject struct {
 	object map[string]any
 	counts bool // stands in an array that a path leads to: not alone, nor in an array inside an array
 }
@@ -63,6 +65,7 @@ type element struct {
 // projector builds one index document.
 type projector struct {
 	nested, text map[string]bool
+	chosen       *collection.Selection
 	known        Fields
 	onlyKnown    bool
 
@@ -71,12 +74,14 @@ type projector struct {
 	elements int  // objects at all declared nested paths
 	inner    bool // gathering one element of a nested path, which is counted already
 	partial  []string
+	unwanted []string // what the definition leaves out of this document
 }
 
 // plant builds the tree and decides which paths are indexed.
 func (p *projector) plant(data map[string]any) {
 	p.root = &node{}
 	p.gatherMembers(p.root, data, false)
+	p.choose(p.root, nil)
 	p.allot()
 }
 
@@ -111,7 +116,7 @@ func (p *projector) gather(n *node, v any, arrays int, many bool) {
 		n.shapes |= shapeObject
 		n.addNull(many)
 		if p.nested[n.path] {
-			n.elements = append(n.elements, element{object: v, counts: arrays == 1})
+			n.elements = append(n.elements, nestedObject{object: v, counts: arrays == 1})
 			if !p.inner {
 				p.elements++
 			}
@@ -242,6 +247,9 @@ func (p *projector) allot() {
 			n.indexed = true
 			for _, name := range slices.Sorted(maps.Keys(n.children)) {
 				child := n.children[name]
+				if child.unwanted {
+					continue
+				}
 				tooMany := p.elements > maxElements && p.nested[child.path]
 				if left == 0 || tooMany {
 					p.leaveOut(child.path)

@@ -24,6 +24,7 @@ const (
 	kindSequence   = "sequence#"   // parent path; sk: single
 	kindLag        = "lag"         // sk: single
 	kindFeed       = "feed"        // sk: single
+	kindSecret     = "secret"      // sk: what it is for
 
 	single = "-" // the sort key of a kind with one item
 )

@@ -10,9 +10,10 @@ import (
 	"holdfast/shared/doc"
 )
 
-// DefinitionLife is how long a definition may be used after it was read. Who
-// changes what depends on definitions waits at least as long.
-const DefinitionLife = 30 * time.Second
+// DefinitionLife is how long a definition may be used after it was read: the
+// seconds after which every function knows a new one. Who changes what depends
+// on definitions waits at least as long.
+const DefinitionLife = 5 * time.Second
 
 // Definition is what was declared of a collection. It may be up to
 // DefinitionLife old. A collection that nobody declared anything about has a
@@ -26,18 +27,7 @@ func (s *State) Definition(ctx context.Context, c doc.Collection) (collection.De
 	if age := now.Sub(cached.at); ok && age >= 0 && age < DefinitionLife {
 		return cached.definition, nil
 	}
-	item, err := s.get(ctx, "reading a definition", kindDefinition, string(c), true)
-	if err != nil {
-		return collection.Definition{}, err
-	}
-	d := collection.Definition{Name: c}
-	if len(item) > 0 {
-		if err := decodeBody(item, &d); err != nil {
-			return collection.Definition{}, fmt.Errorf("reading the definition of a collection: %w", err)
-		}
-	}
-	s.remember(d, now)
-	return d, nil
+	return s.CurrentDefinition(ctx, c)
 }
 
 func (s *State) remember(d collection.Definition, at time.Time) {

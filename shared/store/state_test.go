@@ -337,3 +337,38 @@ func TestSequenceRestarts(t *testing.T) {
 		given[w.ID] = true
 	}
 }
+
+// TestCursorKeyIsOneForAll lets many processes ask at once for a key that
+// nobody has made yet.
+func TestCursorKeyIsOneForAll(t *testing.T) {
+	tb := newTables(t)
+	const processes = 8
+	keys := make([]string, processes)
+	var all sync.WaitGroup
+	for i := range processes {
+		state := tb.open(nil).State()
+		all.Go(func() {
+			key, err := state.CursorKey(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			keys[i] = string(key)
+		})
+	}
+	all.Wait()
+	later, err := tb.open(nil).State().CursorKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(later) != 32 || strings.Count(string(later), "\x00") == 32 {
+		t.Errorf("the key is %x", later)
+	}
+	for i, key := range keys {
+		if key != string(later) {
+			t.Errorf("process %d has another key", i)
+		}
+	}
+	if other, err := newTables(t).open(nil).State().CursorKey(t.Context()); err != nil || string(other) == string(later) {
+		t.Errorf("another deployment has the same key, %v", err)
+	}
+}

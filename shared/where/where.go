@@ -77,6 +77,15 @@ func (c *Compiler) Compile(text string) (*Condition, error) {
 	return made, nil
 }
 
+// Predicate is Compile for those who know no Condition.
+func (c *Compiler) Predicate(text string) (func(ctx context.Context, data map[string]any) (bool, error), error) {
+	condition, err := c.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	return condition.Holds, nil
+}
+
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable(variable, cel.DynType),

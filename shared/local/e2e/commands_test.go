@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,10 +249,8 @@ func writeGzip(t *testing.T, path string, text []byte) {
 		t.Fatal(err)
 	}
 	z := gzip.NewWriter(f)
-	if _, err := io.Copy(z, bytes.NewReader(text)); err == nil {
-		err = z.Close()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	_, err = z.Write(text)
+	if err := errors.Join(err, z.Close(), f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -58,7 +58,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Auth != nil && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if o.Auth != nil && base.Scheme == "http" && !IsLoopback(base.Hostname()) {
 		return nil, fmt.Errorf("credentials are not sent over plain http to %s; use an https endpoint", base.Host)
 	}
 	if o.Transport == nil {
@@ -102,7 +102,8 @@ func ParseEndpoint(s string) (*url.URL, error) {
 	return u, nil
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host is this machine by its own name for itself.
+func IsLoopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
@@ -186,6 +187,16 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// Reach finds out at once whether anybody answers at the endpoint, whatever the
+// answer is, so that a wrong endpoint is told before somebody waits for it.
+func (c *Client) Reach(ctx context.Context) error {
+	_, err := c.once(ctx, Request{Method: http.MethodGet, Path: "/openapi.json"})
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		return nil
+	}
+	return err
 }
 
 // once makes a request once.

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,15 +23,14 @@ import (
 )
 
 // scripted answers with one handler after the other, the last one for good.
-func scripted(t *testing.T, handlers ...http.HandlerFunc) (*httptest.Server, *int) {
-	calls := 0
+func scripted(t *testing.T, handlers ...http.HandlerFunc) (*httptest.Server, *atomic.Int64) {
+	calls := &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := handlers[min(calls, len(handlers)-1)]
-		calls++
-		h(w, r)
+		n := calls.Add(1)
+		handlers[min(n, int64(len(handlers)))-1](w, r)
 	}))
 	t.Cleanup(s.Close)
-	return s, &calls
+	return s, calls
 }
 
 func refuse(status int, slug string, header ...string) http.HandlerFunc {
@@ -93,8 +93,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 			s, calls := scripted(t, c.failing, answerOK)
 			api, _ := recorded(t, Options{Endpoint: s.URL, Patience: time.Minute, Persistent: c.persistent})
 			_, err := api.Do(t.Context(), Request{Method: "PUT", Path: "/docs", Repeatable: c.repeatable})
-			if (err == nil) != c.again || (*calls > 1) != c.again {
-				t.Errorf("%d calls, %v", *calls, err)
+			if (err == nil) != c.again || (calls.Load() > 1) != c.again {
+				t.Errorf("%d calls, %v", calls.Load(), err)
 			}
 		})
 	}
@@ -104,8 +104,8 @@ func TestRetryAfterIsHonouredAndPatienceEnds(t *testing.T) {
 	s, calls := scripted(t, refuse(429, "throttled", "Retry-After", "7"))
 	api, slept := recorded(t, Options{Endpoint: s.URL, Patience: 20 * time.Second})
 	_, err := api.Do(t.Context(), Request{Method: "GET", Path: "/docs", Repeatable: true})
-	if !IsSlug(err, "throttled") || *calls != 3 {
-		t.Errorf("%d calls, %v", *calls, err)
+	if !IsSlug(err, "throttled") || calls.Load() != 3 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 	for _, d := range *slept {
 		if d < 7*time.Second {
@@ -173,8 +173,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	s, calls := scripted(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) })
 	api, _ := recorded(t, Options{Endpoint: s.URL})
 	_, err := api.Do(t.Context(), Request{Method: "GET", Path: "/docs"})
-	if err == nil || !strings.Contains(err.Error(), "/elsewhere") || *calls != 1 {
-		t.Errorf("%d calls, %v", *calls, err)
+	if err == nil || !strings.Contains(err.Error(), "/elsewhere") || calls.Load() != 1 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 }
 
@@ -415,8 +415,8 @@ func TestLoadAsksForWhatRemains(t *testing.T) {
 		})
 	api, _ := recorded(t, Options{Endpoint: s.URL})
 	all, err := api.Load(t.Context(), []string{"a/1", "a/2"})
-	if err != nil || *calls != 2 || all["a/1"] == nil || all["a/2"] != nil || len(all) != 2 {
-		t.Errorf("%v, %v, %d calls", all, err, *calls)
+	if err != nil || calls.Load() != 2 || all["a/1"] == nil || all["a/2"] != nil || len(all) != 2 {
+		t.Errorf("%v, %v, %d calls", all, err, calls.Load())
 	}
 	s, _ = scripted(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"documents":{},"remaining":["a/1"]}`)

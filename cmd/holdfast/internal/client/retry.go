@@ -61,6 +61,10 @@ func judge(err error) failure {
 	return f
 }
 
+// Unknown reports whether nobody knows whether a request that ended with this
+// error was carried out.
+func Unknown(err error) bool { return judge(err).unknown }
+
 // retryAfter reads the header of that name: seconds or a date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")

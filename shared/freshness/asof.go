@@ -1,0 +1,213 @@
+package freshness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/shared/doc"
+	"holdfast/shared/store"
+)
+
+// Feed is the change feed, for who has to know what there is to be indexed.
+type Feed interface {
+	// Capture gives the newest version of each document of the collections that
+	// the feed shows, without an upper bound. The error is of kind
+	// QueryTooCostly where there are more than the query allows.
+	Capture(ctx context.Context, q store.CaptureQuery) ([]doc.Signal, error)
+}
+
+// Proofs tells what was proven of the index by comparing it with the table.
+type Proofs interface {
+	// Proof is what holds for all of the collections, in the generations that
+	// queries read. ok is false where nothing is proven.
+	Proof(ctx context.Context, collections []doc.Collection) (p Proof, ok bool, err error)
+}
+
+// Proof says that the index has everything that was written up to a moment.
+type Proof struct {
+	Through time.Time
+	At      time.Time     // when it was made
+	FeedLag time.Duration // how far behind the table the feed was then, by measurement
+}
+
+const (
+	// DefaultMargin is how long a wait as of now lets the change feed catch up
+	// before it reads it. It has to cover one thing only, the delay with which
+	// DynamoDB brings an acknowledged write to the feed's index: a fraction of a
+	// second, unless that index is starved of capacity. Clocks do not matter,
+	// because the feed is read without an upper bound; nor does the time that a
+	// write takes, because one that was acknowledged is in the table. A wait of
+	// five seconds, the standard one, has room for it.
+	DefaultMargin = 2 * time.Second
+
+	// MaxCaptured is how many documents a wait as of now may have to look for in
+	// the index, and MaxFeedRead how many entries of the change feed it reads
+	// for that: 300,000 are some 45 MB, which eight partitions give in seconds.
+	MaxCaptured = 10_000
+	MaxFeedRead = 300_000
+
+	// proofLife is how long a proof's measure of the feed's lag says something.
+	proofLife = time.Minute
+	// captureAgain is the pause before the feed is read again that failed.
+	captureAgain = 250 * time.Millisecond
+	// glanceTime is what a wait that was too short takes beyond its end to find
+	// out what is missing.
+	glanceTime = time.Second
+)
+
+// AsOfWaited is what became of a wait for everything as of its beginning.
+type AsOfWaited struct {
+	At       time.Time     // everything acknowledged before this moment was waited for
+	Margin   time.Duration // what the change feed was given to catch up
+	Captured bool          // the feed was read; else it is not known what should be there
+	// Known says that the feed was measured to be well within the margin, so
+	// that nothing can have been overlooked.
+	Known bool
+}
+
+// unread is the failure of a wait that never learned what to wait for.
+func (a *AsOfWaited) unread(w Waited) *doc.Error {
+	return doc.Errorf(doc.WaitTimeout,
+		"the wait of %s ended before the change feed was read, which begins %s after the query's arrival; more may be missing than is named",
+		w.Took.Round(time.Millisecond), a.Margin)
+}
+
+// AsOfNow waits until a query sees everything of the collections that was
+// acknowledged before this call, and the signals besides, at most for the
+// timeout. What is written later does not extend the wait.
+//
+// It reads the change feed one margin after the call, from the last proof on or
+// from its beginning, and then waits for the versions that it found there as Wait
+// does. Only signals are exact: a write that the feed shows later than the margin
+// is overlooked.
+//
+// The error is of kind QueryTooCostly where there is too much to look for, or
+// the context's.
+func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, timeout time.Duration) (Waited, error) {
+	began := time.Now()
+	signals = newest(signals)
+	as := &AsOfWaited{At: w.o.Now(), Margin: w.o.Margin}
+	limited, cancel := context.WithTimeout(ctx, max(timeout, leastTimeout))
+	defer cancel()
+	captured, err := w.capture(limited, collections, as)
+	if ctx.Err() != nil {
+		return Waited{}, fmt.Errorf("wait for the index: %w", ctx.Err())
+	}
+	if err != nil && limited.Err() == nil {
+		return Waited{}, err
+	}
+	as.Captured = err == nil
+	if !as.Captured {
+		captured = w.glance(ctx, collections)
+	}
+	all := newest(append(slices.Clone(signals), captured...))
+	var waited Waited
+	switch {
+	case len(all) == 0:
+		waited = Waited{}
+	case !as.Captured:
+		waited, err = w.Wait(ctx, all, 0) // the time is over; tell what is known of these
+	default:
+		waited, err = w.wait(ctx, limited, all)
+	}
+	if err != nil && ctx.Err() != nil {
+		return Waited{}, err
+	}
+	waited.Tokens, waited.AsOf, waited.Took = len(signals), as, time.Since(began)
+	return waited, nil
+}
+
+// glance reads the feed too early, after a wait that was too short, to name at
+// least what is surely missing.
+func (w *Waiter) glance(ctx context.Context, collections []doc.Collection) []doc.Signal {
+	ctx, cancel := context.WithTimeout(ctx, glanceTime)
+	defer cancel()
+	q := store.CaptureQuery{Collections: collections, MaxEntries: MaxCaptured, MaxRead: MaxFeedRead}
+	if proof, ok := w.proof(ctx, collections); ok {
+		q.From = doc.VersionAt(proof.Through)
+	}
+	captured, err := w.o.Feed.Capture(ctx, q)
+	if err != nil {
+		w.o.Log.DebugContext(ctx, "reading the change feed failed", "error", err)
+		return nil
+	}
+	return captured
+}
+
+// capture waits for the margin and reads the feed, again where that fails, until
+// ctx ends.
+func (w *Waiter) capture(ctx context.Context, collections []doc.Collection, as *AsOfWaited) ([]doc.Signal, error) {
+	if err := sleep(ctx, as.Margin); err != nil {
+		return nil, err
+	}
+	q := store.CaptureQuery{Collections: collections, MaxEntries: MaxCaptured, MaxRead: MaxFeedRead}
+	if proof, ok := w.proof(ctx, collections); ok {
+		q.From = doc.VersionAt(proof.Through)
+		as.Known = w.o.Now().Sub(proof.At) < proofLife && 2*proof.FeedLag <= as.Margin
+	}
+	for {
+		captured, err := w.o.Feed.Capture(ctx, q)
+		switch doc.KindOf(err) {
+		case "":
+			return captured, nil
+		case doc.Throttled, doc.Unavailable:
+			w.o.Log.WarnContext(ctx, "reading the change feed failed", "error", err)
+		case doc.QueryTooCostly:
+			return nil, tooMuch(err, q)
+		default:
+			return nil, err
+		}
+		if err := sleep(ctx, captureAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// proof is what is proven of the collections; a failure to find out proves
+// nothing.
+func (w *Waiter) proof(ctx context.Context, collections []doc.Collection) (Proof, bool) {
+	if w.o.Proofs == nil {
+		return Proof{}, false
+	}
+	p, ok, err := w.o.Proofs.Proof(ctx, collections)
+	if err != nil {
+		w.o.Log.WarnContext(ctx, "reading the proofs failed", "error", err)
+		return Proof{}, false
+	}
+	return p, ok
+}
+
+// tooMuch says of a refusal why there was so much to look at.
+func tooMuch(err error, q store.CaptureQuery) error {
+	limit := q.MaxEntries
+	var e *doc.Error
+	if errors.As(err, &e) {
+		if n, given := e.Members["limit"].(int); given {
+			limit = n
+		}
+	}
+	since := "since the index was last proven complete"
+	if q.From == 0 {
+		since = "and the index has never been proven complete, so all of them would have to be looked for"
+	}
+	what := "documents of these collections have changed"
+	if limit == q.MaxRead {
+		what = "changes are in the change feed, those of other collections included,"
+	}
+	return doc.Errorf(doc.QueryTooCostly, "more than %d %s %s; wait for the tokens of your writes instead", limit, what, since).
+		With("limit", limit)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
