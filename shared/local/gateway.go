@@ -36,19 +36,16 @@ const (
 // HTTPHandler is a function behind the gateway.
 type HTTPHandler func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 
-// Route sends the requests of one method and path to a function. The path is
-// compared with the decoded path of the request, whole.
+// Route sends the requests for one path to a function, whatever their method.
+// The path is compared with the decoded path of the request, whole.
 type Route struct {
-	Method, Path string // Method "": any
-	Below        bool   // and all paths below it, as a route {proxy+} beside it does
-	Function     Function
-	Handler      HTTPHandler
+	Path     string
+	Below    bool // and all paths below it, as a route {proxy+} beside it does
+	Function Function
+	Handler  HTTPHandler
 }
 
 func (t Route) takes(r *http.Request) bool {
-	if t.Method != "" && t.Method != r.Method {
-		return false
-	}
 	return t.Path == r.URL.Path || t.Below && strings.HasPrefix(r.URL.Path, t.Path+"/")
 }
 

@@ -1,0 +1,118 @@
+package search
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"holdfast/shared/doc"
+)
+
+// UnmarshalJSONFrom reads a hit. Hits are nearly all of what a search answers,
+// so they are read without reflection.
+func (h *hit) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return eachMember(d, func(name string) (err error) {
+		switch name {
+		case "_source":
+			return eachMember(d, func(name string) error { return h.readSource(d, name) })
+		case "sort":
+			return eachElement(d, func() error {
+				v, err := d.ReadValue()
+				h.Sort = append(h.Sort, json.RawMessage(v.Clone()))
+				return err
+			})
+		case "matched_queries":
+			return eachElement(d, func() error {
+				text, err := readText(d)
+				h.Matched = append(h.Matched, text)
+				return err
+			})
+		}
+		return d.SkipValue()
+	})
+}
+
+func (h *hit) readSource(d *jsontext.Decoder, name string) (err error) {
+	var text string
+	switch name {
+	case fieldID:
+		text, err = readText(d)
+		h.Source.ID = doc.ID(text)
+	case fieldRaw:
+		h.Source.Raw, err = readText(d)
+	case fieldVersion:
+		var n *int64
+		if n, err = readWhole(d); err == nil {
+			h.Source.Version = doc.Version(*n)
+		}
+	case fieldCreatedAt:
+		h.Source.CreatedAt, err = readWhole(d)
+	case fieldUpdatedAt:
+		h.Source.UpdatedAt, err = readWhole(d)
+	case fieldExpiresAt:
+		h.Source.ExpiresAt, err = readWhole(d)
+	default:
+		err = d.SkipValue()
+	}
+	return err
+}
+
+func eachMember(d *jsontext.Decoder, read func(name string) error) error {
+	if err := expect(d, '{'); err != nil {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		if err := read(name.String()); err != nil {
+			return err
+		}
+	}
+	return expect(d, '}')
+}
+
+func eachElement(d *jsontext.Decoder, read func() error) error {
+	if err := expect(d, '['); err != nil {
+		return err
+	}
+	for d.PeekKind() != ']' {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return expect(d, ']')
+}
+
+func expect(d *jsontext.Decoder, kind jsontext.Kind) error {
+	token, err := d.ReadToken()
+	if err == nil && token.Kind() != kind {
+		err = fmt.Errorf("a hit has %s where %s belongs", token.Kind(), kind)
+	}
+	return err
+}
+
+func readText(d *jsontext.Decoder) (string, error) {
+	token, err := d.ReadToken()
+	if err != nil {
+		return "", err
+	}
+	if token.Kind() != '"' {
+		return "", fmt.Errorf("a hit has %s where a string belongs", token.Kind())
+	}
+	return token.String(), nil
+}
+
+func readWhole(d *jsontext.Decoder) (*int64, error) {
+	token, err := d.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	if token.Kind() != '0' {
+		return nil, fmt.Errorf("a hit has %s where a number belongs", token.Kind())
+	}
+	n, err := token.Int()
+	return &n, err
+}
