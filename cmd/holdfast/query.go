@@ -25,11 +25,15 @@ type querying struct {
 	filter    string
 	sort      []string
 	fields    []string
+	where     string
+	scan      bool
+	verified  bool
 	limit     int
 	after     string
 	all       bool
 	count     bool
 	tokens    []string
+	asOfNow   bool
 	timeout   string
 	onTimeout string
 }
@@ -53,6 +57,7 @@ document a line; json, one object {"documents":[…],"count":…,"next":…,
 		Example: `  holdfast query movies 'Major Genre=Drama' 'US Gross>1000000' --sort 'US Gross:desc'
   holdfast query customers/orders --filter '{"lines":{"$exists":true}}' --all --output ndjson
   holdfast query users 'name="42"' --fields name,address.city --count
+  holdfast query customers/orders 'shipAddress.country=France' --where 'doc.shippedDate > doc.requiredDate'
   holdfast query users --limit 0 --count --output json | jq .count.value
   token=$(holdfast put users/1 user.json | jq -r .token)
   holdfast query users --wait "$token" --timeout 10s`,
@@ -67,12 +72,16 @@ document a line; json, one object {"documents":[…],"count":…,"next":…,
 	f.StringVar(&q.filter, "filter", "", "a filter as JSON, which must hold besides the conditions")
 	f.StringArrayVar(&q.sort, "sort", nil, "sort by FIELD, FIELD:asc or FIELD:desc; may be given again for the next key (default: by id)")
 	f.StringSliceVar(&q.fields, "fields", nil, "show only these paths, joined by commas")
+	f.StringVar(&q.where, "where", "", "an expression in CEL over doc that must hold besides, such as 'doc.a > doc.b'")
+	f.BoolVar(&q.scan, "scan", false, "let --where look at all documents, where no condition narrows them down")
+	f.BoolVar(&q.verified, "verified", false, "load each match again and leave out those that match no longer")
 	f.IntVar(&q.limit, "limit", 25, "most documents, 0 to 1000")
 	f.StringVar(&q.after, "after", "", "go on where an answer ended: its next")
 	f.BoolVar(&q.all, "all", false, "all documents, page after page")
 	f.BoolVar(&q.count, "count", false, "also count all that match")
 	f.StringArrayVar(&q.tokens, "wait", nil, "wait until the write that gave this token is found; may be given again")
-	f.StringVar(&q.timeout, "timeout", "", "how long --wait waits at most, such as 500ms or 20s (default 5s)")
+	f.BoolVar(&q.asOfNow, "as-of-now", false, "wait until everything written before this query is found")
+	f.StringVar(&q.timeout, "timeout", "", "how long --wait or --as-of-now waits at most, such as 500ms or 20s (default 5s)")
 	f.StringVar(&q.onTimeout, "on-timeout", "", "then: error, or stale for the answer as it is (default error)")
 	complete(c, "on-timeout", "error", "stale")
 	return c
@@ -83,10 +92,20 @@ func (q *querying) run(ctx context.Context, c *cobra.Command, collection string,
 	if err != nil {
 		return err
 	}
-	if len(q.tokens) == 0 && (q.timeout != "" || q.onTimeout != "") {
-		return misuse(c, "--timeout and --on-timeout are about --wait")
+	waits := len(q.tokens) > 0 || q.asOfNow
+	if !waits && (q.timeout != "" || q.onTimeout != "") {
+		return misuse(c, "--timeout and --on-timeout are about --wait and --as-of-now")
 	}
-	ask := client.Query{From: collection, After: q.after, Count: q.count, Limit: &q.limit}
+	if q.scan && q.where == "" {
+		return misuse(c, "--scan is about --where")
+	}
+	ask := client.Query{
+		From: collection, After: q.after, Count: q.count, Limit: &q.limit,
+		Where: q.where, Scan: q.scan, Fields: q.fields,
+	}
+	if q.verified {
+		ask.Read = "verified"
+	}
 	if q.all {
 		size := pageSize
 		ask.Limit = &size
@@ -97,23 +116,20 @@ func (q *querying) run(ctx context.Context, c *cobra.Command, collection string,
 	if ask.Sort, err = parseSortKeys(q.sort); err != nil {
 		return misuse(c, "%w", err)
 	}
-	paths := make([]value.Path, 0, len(q.fields))
 	for _, text := range q.fields {
-		p, err := value.ParsePath(text)
-		if err != nil {
+		if _, err := value.ParsePath(text); err != nil {
 			return misuse(c, "--fields: %s", detailOf(err))
 		}
-		paths = append(paths, p)
 	}
-	if len(q.tokens) > 0 {
-		ask.Wait = &client.Wait{Tokens: q.tokens, Timeout: q.timeout, OnTimeout: q.onTimeout}
+	if waits {
+		ask.Wait = &client.Wait{Tokens: append([]string{}, q.tokens...), AsOfNow: q.asOfNow, Timeout: q.timeout, OnTimeout: q.onTimeout}
 	}
 	api, err := q.open(ctx, c, shortPatience, false)
 	if err != nil {
 		return err
 	}
 	w := bufio.NewWriter(c.OutOrStdout())
-	answer := &answering{command: c, w: w, format: q.format, fields: q.fields, paths: paths}
+	answer := &answering{command: c, w: w, format: q.format, fields: q.fields}
 	for {
 		found, err := api.Query(ctx, ask)
 		if err != nil {
@@ -139,7 +155,6 @@ type answering struct {
 	w       io.Writer
 	format  string
 	fields  []string
-	paths   []value.Path
 
 	table    *table
 	written  int
@@ -149,11 +164,6 @@ type answering struct {
 }
 
 func (a *answering) page(f client.Found, last bool) error {
-	for i := range f.Documents {
-		if err := a.project(&f.Documents[i]); err != nil {
-			return err
-		}
-	}
 	if a.first == nil {
 		a.first = &client.Found{Count: f.Count}
 	}
@@ -245,17 +255,4 @@ func (a *answering) tell(f client.Found) {
 		line += "; there are more"
 	}
 	note(a.command, "%s. %s", line, f.Notice())
-}
-
-// project keeps the chosen paths of a document.
-func (a *answering) project(d *client.Envelope) error {
-	if len(a.paths) == 0 {
-		return nil
-	}
-	data, err := value.DecodeDocument(d.Data)
-	if err != nil {
-		return fmt.Errorf("%s cannot be read: %w", client.Printable(d.ID), err)
-	}
-	d.Data = value.Append(nil, value.Project(data, a.paths))
-	return nil
 }

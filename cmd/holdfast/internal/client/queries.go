@@ -13,6 +13,10 @@ import (
 type Query struct {
 	From   string              `json:"from"`
 	Filter json.RawMessage     `json:"filter,omitempty"`
+	Where  string              `json:"where,omitempty"` // a CEL expression over doc
+	Scan   bool                `json:"scan,omitempty"`  // Where may look at all documents
+	Fields []string            `json:"fields,omitempty"`
+	Read   string              `json:"read,omitempty"` // "indexed", which is the default, or "verified"
 	Sort   []map[string]string `json:"sort,omitempty"` // each {"path":"asc"} or {"path":"desc"}
 	Limit  *int                `json:"limit,omitempty"`
 	After  string              `json:"after,omitempty"`
@@ -23,6 +27,7 @@ type Query struct {
 // Wait is what a query waits for.
 type Wait struct {
 	Tokens    []string `json:"tokens"`
+	AsOfNow   bool     `json:"asOfNow,omitempty"`
 	Timeout   string   `json:"timeout,omitempty"`
 	OnTimeout string   `json:"onTimeout,omitempty"`
 }
