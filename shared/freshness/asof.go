@@ -86,11 +86,11 @@ func (a *AsOfWaited) unread(w Waited) *doc.Error {
 //
 // The error is of kind QueryTooCostly where there is too much to look for, or
 // the context's.
-func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, timeout time.Duration) (Waited, error) {
+func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, patience Patience) (Waited, error) {
 	began := time.Now()
 	signals = newest(signals)
 	as := &AsOfWaited{At: w.o.Now(), Margin: w.o.Margin}
-	limited, cancel := context.WithTimeout(ctx, max(timeout, leastTimeout))
+	limited, cancel := context.WithTimeout(ctx, max(patience.Timeout, leastTimeout))
 	defer cancel()
 	captured, err := w.capture(limited, collections, as)
 	if ctx.Err() != nil {
@@ -109,9 +109,9 @@ func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, sign
 	case len(all) == 0:
 		waited = Waited{}
 	case !as.Captured:
-		waited, err = w.Wait(ctx, all, 0) // the time is over; tell what is known of these
+		waited, err = w.Wait(ctx, all, Patience{}) // the time is over; tell what is known of these
 	default:
-		waited, err = w.wait(ctx, limited, all)
+		waited, err = w.wait(ctx, limited, all, patience.Silence)
 	}
 	if err != nil && ctx.Err() != nil {
 		return Waited{}, err

@@ -71,7 +71,7 @@ func asOfNow(t *testing.T, f *feed, p freshness.Proofs, timeout time.Duration, t
 	t.Helper()
 	w := f.w
 	waiter := freshness.NewWaiter(freshness.WaiterOptions{Index: w, Registry: w, Quarantine: w, Table: w, Feed: f, Proofs: p})
-	return waiter.AsOfNow(t.Context(), []doc.Collection{"users", "orders"}, tokens, timeout)
+	return waiter.AsOfNow(t.Context(), []doc.Collection{"users", "orders"}, tokens, freshness.Patience{Timeout: timeout})
 }
 
 func TestWaitsForEverythingAsOfNow(t *testing.T) {
@@ -333,13 +333,34 @@ func TestManyAsOfNow(t *testing.T) {
 	})
 }
 
+// An index that is down is told as such, not as writes that are missing; and who
+// would take a late answer does not wait for it after the feed was read.
+func TestAsOfNowOfAnIndexThatIsDown(t *testing.T) {
+	for _, c := range []struct{ timeout, silence, took time.Duration }{
+		{5 * time.Second, 0, 5 * time.Second},
+		{20 * time.Second, time.Second, freshness.DefaultMargin + time.Second},
+		{time.Second, 0, time.Second}, // less than the margin
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{w: newWorld()}
+			f.written("users/1", 10, 0, 0)
+			f.w.downUntil = time.Hour
+			waiter := freshness.NewWaiter(freshness.WaiterOptions{Index: f.w, Registry: f.w, Quarantine: f.w, Table: f.w, Feed: f})
+			got, err := waiter.AsOfNow(t.Context(), []doc.Collection{"users"}, nil, freshness.Patience{Timeout: c.timeout, Silence: c.silence})
+			if problem := got.Problem(); err != nil || problem == nil || problem.Kind != doc.IndexUnavailable || got.Took < c.took || got.Took > c.took+500*time.Millisecond {
+				t.Errorf("%+v %v %v", got, problem, err)
+			}
+		})
+	}
+}
+
 func TestTheCallerOfAsOfNowGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		waiter := freshness.NewWaiter(freshness.WaiterOptions{Index: w, Registry: w, Quarantine: w, Table: w, Feed: &feed{w: w}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := waiter.AsOfNow(ctx, []doc.Collection{"users"}, nil, 20*time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(w.began) > 2*time.Second {
+		if _, err := waiter.AsOfNow(ctx, []doc.Collection{"users"}, nil, freshness.Patience{Timeout: 20 * time.Second}); !errors.Is(err, context.DeadlineExceeded) || time.Since(w.began) > 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(w.began))
 		}
 	})

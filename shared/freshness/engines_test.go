@@ -50,7 +50,7 @@ func TestAfterTheWaitASearchSeesIt(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		write()
 	}()
-	got, err := waiter.Wait(t.Context(), []doc.Signal{{ID: d.ID, Version: d.Version}}, 20*time.Second)
+	got, err := waiter.Wait(t.Context(), []doc.Signal{{ID: d.ID, Version: d.Version}}, freshness.Patience{Timeout: 20 * time.Second})
 	<-written
 	if err != nil || got.TimedOut() {
 		t.Fatalf("%+v %v", got, err)
@@ -62,7 +62,7 @@ func TestAfterTheWaitASearchSeesIt(t *testing.T) {
 		t.Errorf("%+v %v", result, err)
 	}
 	// What the index does not have is named.
-	got, err = waiter.Wait(t.Context(), []doc.Signal{{ID: d.ID, Version: d.Version}, {ID: "users/2", Version: 5}}, 300*time.Millisecond)
+	got, err = waiter.Wait(t.Context(), []doc.Signal{{ID: d.ID, Version: d.Version}, {ID: "users/2", Version: 5}}, freshness.Patience{Timeout: 300 * time.Millisecond})
 	if err != nil || !slices.Equal(got.Missing, []doc.ID{"users/2"}) {
 		t.Errorf("%+v %v", got, err)
 	}

@@ -17,7 +17,8 @@ import (
 	"holdfast/shared/search"
 )
 
-// Index is what a wait asks about the index.
+// Index is what a wait asks about the index. Its errors are of kind
+// IndexUnavailable where it does not answer.
 type Index interface {
 	// Versions is the version that every one of the named generations holds of
 	// an id, the lowest where they differ, read in real time. An id that one of
@@ -67,6 +68,9 @@ const (
 	refreshTime = 3 * time.Second
 	// familyLife is how long the generations of a family are believed.
 	familyLife = 2 * time.Second
+	// silentAfter is how long a look at the index goes without an answer before
+	// the wait's end says that the index does not answer.
+	silentAfter = time.Second
 	// MaxNamed is how many ids an answer names at most.
 	MaxNamed = 20
 )
@@ -111,6 +115,14 @@ func NewWaiter(o WaiterOptions) *Waiter {
 	return &Waiter{o: o, families: map[collection.Family]familyLookup{}}
 }
 
+// Patience is how long a wait may take.
+type Patience struct {
+	Timeout time.Duration
+	// Silence is how long the index may fail to answer before the wait is given
+	// up; 0: until the timeout, because it may come back in time.
+	Silence time.Duration
+}
+
 // Waited is the outcome of a wait. The zero value is that of none.
 type Waited struct {
 	Documents    int      // how many were waited for
@@ -121,6 +133,9 @@ type Waited struct {
 	Quarantined      []doc.ID
 	QuarantinedCount int
 	Took             time.Duration
+	// Unavailable says that the index did not answer at the end, so that what is
+	// missing may well be in there.
+	Unavailable bool
 
 	Tokens int         // how many of the documents were named by tokens
 	AsOf   *AsOfWaited // nil: not asked for
@@ -131,11 +146,17 @@ type Waited struct {
 func (w Waited) TimedOut() bool { return w.MissingCount > 0 || w.AsOf != nil && !w.AsOf.Captured }
 
 // Problem is the wait's failure as the client is told it, or nil: of kind
-// WaitTimeout with the members missing (some of the ids), missingCount and
-// waitedMs.
+// IndexUnavailable where the index did not answer at the end, else of kind
+// WaitTimeout with the members missing (some of the ids) and missingCount; both
+// with waitedMs.
 func (w Waited) Problem() *doc.Error {
 	if !w.TimedOut() {
 		return nil
+	}
+	if w.Unavailable {
+		return doc.Errorf(doc.IndexUnavailable,
+			"the index did not answer at the end of the wait, so that %d of %d awaited writes could not be looked for; documents can be loaded by id all the same",
+			w.MissingCount, w.Documents).With("waitedMs", w.Took.Milliseconds())
 	}
 	missing := w.Missing
 	if missing == nil {
@@ -153,34 +174,40 @@ func (w Waited) Problem() *doc.Error {
 // beyond its entry in the quarantine, nor one of which neither the table nor the
 // index has a trace.
 //
-// Failures of engines are sat out: the index may come back in time. The error
-// is that of the context, when it ends for another reason than the timeout.
-func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, timeout time.Duration) (Waited, error) {
+// Failures of engines are sat out as long as the patience lasts. The error is
+// that of the context, when it ends for another reason than the timeout.
+func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, patience Patience) (Waited, error) {
 	signals = newest(signals)
 	if len(signals) == 0 {
 		return Waited{}, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, max(timeout, leastTimeout))
+	limited, cancel := context.WithTimeout(ctx, max(patience.Timeout, leastTimeout))
 	defer cancel()
-	waited, err := w.wait(ctx, limited, signals)
+	waited, err := w.wait(ctx, limited, signals, patience.Silence)
 	waited.Tokens = waited.Documents
 	return waited, err
 }
 
-// wait waits for distinct signals until limited ends.
-func (w *Waiter) wait(ctx, limited context.Context, signals []doc.Signal) (Waited, error) {
+// wait waits for distinct signals until limited ends or the index has been
+// silent for too long.
+func (w *Waiter) wait(ctx, limited context.Context, signals []doc.Signal, silence time.Duration) (Waited, error) {
 	began := time.Now()
-	p := &pending{w: w, left: signals}
+	p := &pending{w: w, left: signals, silence: silence}
 	p.poll(limited, began)
 	if err := ctx.Err(); err != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", err)
 	}
 	done := Waited{Documents: len(signals), QuarantinedCount: len(p.quarantined)}
 	done.Quarantined = p.quarantined[:min(len(p.quarantined), MaxNamed)]
+	done.Unavailable = p.unanswered()
 	missing := p.left
-	if len(missing) < len(signals) && !w.refresh(ctx, limited, signals) {
-		missing = signals // in the index, but no search is known to see it
+	if len(missing) < len(signals) {
+		if err := w.refresh(ctx, limited, signals, silence); err != nil {
+			missing = signals // in the index, but no search is known to see it
+			done.Unavailable = doc.KindOf(err) == doc.IndexUnavailable
+		}
 	}
+	done.Unavailable = done.Unavailable && len(missing) > 0
 	done.MissingCount = len(missing)
 	for _, s := range missing[:min(len(missing), MaxNamed)] {
 		done.Missing = append(done.Missing, s.ID)
@@ -195,15 +222,31 @@ type pending struct {
 	left        []doc.Signal    // in the order of ids
 	unheld      map[doc.ID]bool // ids of which the index has just said that it has no version at all
 	quarantined []doc.ID
+
+	silence     time.Duration // after which the wait is given up; 0: not before its end
+	failing     bool          // a look at the index failed in the last round that the wait's end did not cut short
+	silentSince time.Time     // when the first look began of those that failed since the last answer; zero: none
 }
 
-// poll asks until nothing is left or the time is over.
+// unanswered reports whether the index does not answer.
+func (p *pending) unanswered() bool { return p.failing || p.silentFor(silentAfter) }
+
+// silentFor reports whether the index has not answered for so long.
+func (p *pending) silentFor(d time.Duration) bool {
+	return !p.silentSince.IsZero() && time.Since(p.silentSince) >= d
+}
+
+// poll asks until nothing is left, the time is over or the index has been silent
+// for too long.
 func (p *pending) poll(ctx context.Context, began time.Time) {
 	pause := firstPause
 	quarantineAt, absentAt := began.Add(quarantineAfter), began.Add(absentAfter)
 	for {
 		asked := time.Now()
 		p.askIndex(ctx)
+		if p.silence > 0 && p.silentFor(p.silence) {
+			return
+		}
 		if len(p.left) > 0 && !time.Now().Before(quarantineAt) {
 			p.askQuarantine(ctx)
 			quarantineAt = time.Now().Add(quarantineEvery)
@@ -237,6 +280,7 @@ func (p *pending) askIndex(ctx context.Context) {
 		return
 	}
 	there := map[doc.ID]bool{}
+	failing := false
 	for family, signals := range groups {
 		if len(active[family]) == 0 { // no index yet, so it holds nothing
 			for _, s := range signals {
@@ -245,15 +289,20 @@ func (p *pending) askIndex(ctx context.Context) {
 			continue
 		}
 		for chunk := range slices.Chunk(signals, versionsChunk) {
-			p.askFamily(ctx, active[family], chunk, there)
+			err := p.askFamily(ctx, active[family], chunk, there)
+			failing = failing || doc.KindOf(err) == doc.IndexUnavailable
 		}
+	}
+	if ctx.Err() == nil { // else the looks may have failed for this alone
+		p.failing = failing
 	}
 	p.cross(there)
 }
 
 // askFamily asks the generations of one family, and notes what they hold in
-// the wanted version, and what they have no version of.
-func (p *pending) askFamily(ctx context.Context, generations []collection.Generation, signals []doc.Signal, there map[doc.ID]bool) {
+// the wanted version, and what they have no version of. A look of a wait that
+// is given up early ends no later than that.
+func (p *pending) askFamily(ctx context.Context, generations []collection.Generation, signals []doc.Signal, there map[doc.ID]bool) error {
 	ids := make([]doc.ID, len(signals))
 	for i, s := range signals {
 		ids[i] = s.ID
@@ -262,16 +311,30 @@ func (p *pending) askFamily(ctx context.Context, generations []collection.Genera
 	for i, g := range generations {
 		wanted[i] = search.VersionOf{Generation: g, IDs: ids}
 	}
+	since := p.silentSince
+	if since.IsZero() {
+		since = time.Now()
+	}
+	if p.silence > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, since.Add(p.silence))
+		defer cancel()
+	}
 	versions, err := p.w.o.Index.Versions(ctx, wanted)
 	if err != nil {
 		p.w.o.Log.DebugContext(ctx, "asking the index for versions failed", "error", err)
-		return
+		if doc.KindOf(err) == doc.IndexUnavailable {
+			p.silentSince = since
+		}
+		return err
 	}
+	p.silentSince = time.Time{}
 	for _, s := range signals {
 		v, holds := versions[s.ID]
 		there[s.ID] = holds && v >= s.Version
 		p.unheld[s.ID] = !holds
 	}
+	return nil
 }
 
 // askQuarantine crosses off what the index could not take.
@@ -337,40 +400,43 @@ func (p *pending) cross(there map[doc.ID]bool) {
 	p.left = slices.DeleteFunc(slices.Clone(p.left), func(s doc.Signal) bool { return there[s.ID] })
 }
 
-// refresh makes what the index holds visible to searches, and reports whether
-// it could. It tries until the wait ends, and at least once.
-func (w *Waiter) refresh(ctx, limited context.Context, signals []doc.Signal) bool {
+// refresh makes what the index holds visible to searches. It tries until the
+// wait ends or, with silence, is given up, and at least once; the error is the
+// last failure.
+func (w *Waiter) refresh(ctx, limited context.Context, signals []doc.Signal, silence time.Duration) error {
+	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if w.refreshOnce(ctx, signals) {
-			return true
+		err := w.refreshOnce(ctx, signals)
+		if err == nil || silence > 0 && time.Since(began) >= silence {
+			return err
 		}
 		select {
 		case <-limited.Done():
-			return false
+			return err
 		case <-time.After(pause):
 		}
 	}
 }
 
-func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal) bool {
+func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
 	_, active, err := w.grouped(ctx, signals)
 	if err != nil {
-		return false
+		return err
 	}
 	var all []collection.Generation
 	for _, generations := range active {
 		all = append(all, generations...)
 	}
 	if len(all) == 0 {
-		return true // nothing is indexed, so there is nothing to be shown
+		return nil // nothing is indexed, so there is nothing to be shown
 	}
 	if err := w.o.Index.Refresh(ctx, all); err != nil {
 		w.o.Log.WarnContext(ctx, "refreshing the index failed", "error", err)
-		return false
+		return err
 	}
-	return true
+	return nil
 }
 
 // grouped sorts signals by the family that their documents are indexed in, and

@@ -26,6 +26,8 @@ type world struct {
 	table       map[doc.ID]bool // the table has something under it
 	generations []collection.Generation
 	downUntil   time.Duration // the index does not answer before
+	downFrom    time.Duration // … and again from then on; 0: never
+	hangs       bool          // the index keeps everybody waiting
 	noRefresh   bool
 
 	asked, refreshed, tableAsked, largest int
@@ -49,12 +51,19 @@ func (w *world) waiter() *freshness.Waiter {
 
 var errDown = errors.New("does not answer")
 
-func (w *world) down() bool { return time.Since(w.began) < w.downUntil }
+func (w *world) down() bool {
+	since := time.Since(w.began)
+	return since < w.downUntil || w.downFrom > 0 && since >= w.downFrom
+}
 
-func (w *world) Versions(_ context.Context, wanted []search.VersionOf) (map[doc.ID]doc.Version, error) {
+func (w *world) Versions(ctx context.Context, wanted []search.VersionOf) (map[doc.ID]doc.Version, error) {
 	w.asked++
+	if w.hangs {
+		<-ctx.Done()
+		return nil, doc.Errorf(doc.IndexUnavailable, "hangs").Because(ctx.Err())
+	}
 	if w.down() {
-		return nil, errDown
+		return nil, doc.Errorf(doc.IndexUnavailable, "is down").Because(errDown)
 	}
 	found := map[doc.ID]doc.Version{}
 	for _, of := range wanted {
@@ -73,7 +82,10 @@ func (w *world) Versions(_ context.Context, wanted []search.VersionOf) (map[doc.
 
 func (w *world) Refresh(_ context.Context, generations []collection.Generation) error {
 	w.refreshed++
-	if w.noRefresh || w.down() || len(generations) != 1 || generations[0].Number != 2 {
+	if w.down() {
+		return doc.Errorf(doc.IndexUnavailable, "is down").Because(errDown)
+	}
+	if w.noRefresh || len(generations) != 1 || generations[0].Number != 2 {
 		return errDown
 	}
 	return nil
@@ -118,7 +130,7 @@ func (w *world) index(id doc.ID, v doc.Version, at time.Duration) {
 // wait waits in a bubble in which time passes at once.
 func wait(t *testing.T, w *world, timeout time.Duration, signals ...doc.Signal) freshness.Waited {
 	t.Helper()
-	got, err := w.waiter().Wait(t.Context(), signals, timeout)
+	got, err := w.waiter().Wait(t.Context(), signals, freshness.Patience{Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +146,7 @@ func TestWaits(t *testing.T) {
 		world       func(w *world)
 		missing     []doc.ID
 		quarantined []doc.ID
+		unavailable bool
 		least, most time.Duration
 	}{
 		{name: "for nothing", most: 0},
@@ -205,6 +218,25 @@ func TestWaits(t *testing.T) {
 		{
 			name: "in vain through a long one, even for what is nowhere", signals: []doc.Signal{one},
 			world:   func(w *world) { w.downUntil = time.Hour },
+			missing: []doc.ID{"users/1"}, unavailable: true, least: 5 * time.Second, most: 5 * time.Second,
+		},
+		{
+			name: "in vain if the index keeps it waiting", signals: []doc.Signal{one},
+			world:   func(w *world) { w.hangs = true },
+			missing: []doc.ID{"users/1"}, unavailable: true, least: 5 * time.Second, most: 5 * time.Second,
+		},
+		{
+			name: "in vain if the index goes away", signals: []doc.Signal{one, two},
+			world: func(w *world) {
+				w.downFrom = 2 * time.Second
+				w.index("users/1", 10, 0)
+				w.index("users/2", 20, 3*time.Second)
+			},
+			missing: []doc.ID{"users/1", "users/2"}, unavailable: true, least: 5 * time.Second, most: 5500 * time.Millisecond,
+		},
+		{
+			name: "in vain though the index came back", signals: []doc.Signal{one},
+			world:   func(w *world) { w.downUntil = 4 * time.Second; w.index("users/1", 9, 0) },
 			missing: []doc.ID{"users/1"}, least: 5 * time.Second, most: 5 * time.Second,
 		},
 		{
@@ -230,11 +262,54 @@ func TestWaits(t *testing.T) {
 				if took := time.Since(w.began); took < c.least || took > c.most || got.Took > took {
 					t.Errorf("took %s, says %s", took, got.Took)
 				}
-				if problem := got.Problem(); (problem != nil) != (len(c.missing) > 0) || problem != nil && problem.Kind != doc.WaitTimeout {
+				kind := doc.WaitTimeout
+				if c.unavailable {
+					kind = doc.IndexUnavailable
+				}
+				if problem := got.Problem(); (problem != nil) != (len(c.missing) > 0) || problem != nil && problem.Kind != kind {
 					t.Errorf("the problem is %v", problem)
 				}
 				if len(c.missing) == 0 && len(w.indexed) > 0 && w.refreshed == 0 {
 					t.Error("searches were not made to see it")
+				}
+			})
+		})
+	}
+}
+
+// Who would take a late answer is not kept waiting for an index that gives none.
+func TestAWaitIsGivenUpWhereTheIndexIsSilent(t *testing.T) {
+	const silence = time.Second
+	one, two := doc.Signal{ID: "users/1", Version: 10}, doc.Signal{ID: "users/2", Version: 20}
+	for name, c := range map[string]struct {
+		world       func(w *world)
+		missing     int
+		unavailable bool
+		least, most time.Duration
+	}{
+		"from the beginning": {func(w *world) { w.downUntil = time.Hour }, 2, true, silence, silence + 500*time.Millisecond},
+		"without an end":     {func(w *world) { w.hangs = true }, 2, true, silence, silence},
+		"later": {
+			func(w *world) { w.downFrom = 2 * time.Second; w.index("users/1", 10, 0); w.table["users/2"] = true },
+			2, true, 2*time.Second + 2*silence, 3*time.Second + 2*silence, // in a look and a refresh
+		},
+		"for a moment": {
+			func(w *world) {
+				w.downUntil = silence / 2
+				w.index("users/1", 10, 0)
+				w.index("users/2", 20, 3*time.Second)
+			},
+			0, false, 3 * time.Second, 3500 * time.Millisecond,
+		},
+		"never": {func(w *world) { w.table["users/1"], w.table["users/2"] = true, true }, 2, false, 9 * time.Second, 9 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				c.world(w)
+				got, err := w.waiter().Wait(t.Context(), []doc.Signal{one, two}, freshness.Patience{Timeout: 9 * time.Second, Silence: silence})
+				if err != nil || got.MissingCount != c.missing || got.Unavailable != c.unavailable || got.Took < c.least || got.Took > c.most {
+					t.Errorf("%+v %v", got, err)
 				}
 			})
 		})
@@ -275,7 +350,7 @@ func TestTheCallerGoes(t *testing.T) {
 		w.table["users/1"] = true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := w.waiter().Wait(ctx, []doc.Signal{{ID: "users/1", Version: 10}}, time.Minute)
+		_, err := w.waiter().Wait(ctx, []doc.Signal{{ID: "users/1", Version: 10}}, freshness.Patience{Timeout: time.Minute})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(w.began) > 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(w.began))
 		}

@@ -26,13 +26,16 @@ const (
 	// bulkReserve is the time before the deadline at which no more lines are
 	// tried, so that those begun can end and the answer can be sent.
 	bulkReserve = 3 * time.Second
-	// untriedBytes is more than the line of the answer takes that says a line
-	// was not tried.
-	untriedBytes = 256
 	// longestLine is more than any line of the answer takes: an id, a pointer and
 	// a detail, all of them quotes.
 	longestLine = 4*doc.MaxIDBytes + 2*longestPointer + 2*longestDetail + 1024
+	// windowBytes is what the lines may take that are begun and not answered.
+	windowBytes = bulkWindow * longestLine
 )
+
+// untriedSize is more than the line of the answer takes that says a line was not
+// tried, without its id.
+var untriedSize = size{answer: 192, payload: 240}
 
 // writeBulk answers POST /bulk. Lines are written several at once, those of one
 // id in their order. Once time or the answer's size is used up the remaining
@@ -59,9 +62,10 @@ func (d *documents) writeBulk(ctx context.Context, c *call) (*Response, error) {
 		requestID: c.ID,
 		slots:     make(chan struct{}, bulkWriters),
 		latest:    map[doc.ID]*bulkLine{},
-		left:      newBudget(1024 + lines*untriedBytes),
+		left:      newBudget(1024),
 		written:   map[doc.ID]int{},
 	}
+	b.reserve(c.Body, lines)
 	return b.run(ctx, c.Body), nil
 }
 
@@ -74,7 +78,8 @@ type bulk struct {
 	latest    map[doc.ID]*bulkLine // the newest line on an id among those in the window
 	window    []*bulkLine          // begun and not answered, in order
 	left      *budget
-	full      bool // the answer has no more room
+	names     []size // what the ids of the lines that are not blank take of the answer; zero where there was no room to name them
+	full      bool   // the answer has no more room
 
 	out     []byte
 	tokens  []doc.Written  // the newest write of each id
@@ -85,25 +90,52 @@ type bulk struct {
 type bulkLine struct {
 	number int
 	id     string // as it was read; "" when it could not be
+	kept   size   // what was reserved for its answer
 	result doc.Written
 	err    error
 	done   chan struct{}
 }
 
+// reserve keeps room to answer every line as not tried, with its id. The ids of
+// a request may be longer than an answer: half of its room is for what is
+// written.
+func (b *bulk) reserve(body []byte, lines int) {
+	b.names = make([]size, 0, lines)
+	*b.left = b.left.less(size{answer: lines * untriedSize.answer, payload: lines * untriedSize.payload})
+	half := budget{answer: b.left.answer / 2, payload: b.left.payload / 2}
+	for text := range bytes.Lines(body) {
+		if blank(text) {
+			continue
+		}
+		var name size
+		if id := firstID(text); id != "" {
+			name = sizeOf(appendText(nil, id))
+		}
+		if !half.has(name) {
+			name = size{}
+		}
+		half, *b.left = half.less(name), b.left.less(name)
+		b.names = append(b.names, name)
+	}
+}
+
 func (b *bulk) run(ctx context.Context, body []byte) *Response {
-	number := 0
+	number, filled := 0, -1
 	for text := range bytes.Lines(body) {
 		number++
 		if blank(text) {
 			continue
 		}
+		filled++
+		line := &bulkLine{number: number, kept: untriedSize.plus(b.names[filled]), done: make(chan struct{})}
+		b.window = append(b.window, line)
 		switch {
 		case b.full:
-			b.untried(number, "the answer is full")
+			b.untried(line, text, "the answer is full")
 		case b.late(ctx):
-			b.untried(number, "time was up")
+			b.untried(line, text, "time was up")
 		default:
-			b.begin(ctx, number, text)
+			b.begin(ctx, line, text)
 		}
 		for len(b.window) >= bulkWindow {
 			b.answerOldest(ctx)
@@ -127,18 +159,28 @@ func (b *bulk) late(ctx context.Context) bool {
 	return ok && deadline.Sub(b.now()) < bulkReserve
 }
 
-// untried answers a line that is not read. Its id is null: nobody looked.
-func (b *bulk) untried(number int, why string) {
-	line := &bulkLine{number: number, done: make(chan struct{})}
+// untried answers a line that is not tried. Nothing of it is read but the id,
+// which is left out only where the ids of the request are longer than an answer.
+func (b *bulk) untried(line *bulkLine, text []byte, why string) {
 	line.err = doc.Errorf(doc.Unavailable, "not tried: %s; send this line again", why)
 	close(line.done)
-	b.window = append(b.window, line)
+	id := firstID(text)
+	if id == "" {
+		return
+	}
+	if line.kept == untriedSize {
+		name := sizeOf(appendText(nil, id))
+		if !b.left.less(size{answer: windowBytes, payload: windowBytes}).has(name) {
+			return
+		}
+		*b.left = b.left.less(name)
+		line.kept = line.kept.plus(name)
+	}
+	line.id = id
 }
 
 // begin reads a line and has it written.
-func (b *bulk) begin(ctx context.Context, number int, text []byte) {
-	line := &bulkLine{number: number, done: make(chan struct{})}
-	b.window = append(b.window, line)
+func (b *bulk) begin(ctx context.Context, line *bulkLine, text []byte) {
 	id, write, err := b.read(line, text)
 	if err != nil {
 		line.err = err
@@ -228,6 +270,34 @@ func idOf(text []byte, refusal error) string {
 	return id
 }
 
+// firstID is the id of a line of which nothing behind the id is read; "" where it
+// has none that can be told.
+func firstID(text []byte) string {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		var member json.RawMessage
+		if d.Decode(&member) != nil {
+			return ""
+		}
+		if name == "id" {
+			v, err := value.Decode(member, 1)
+			id, ok := v.(string)
+			if err != nil || !ok || len(id) > doc.MaxIDBytes {
+				return ""
+			}
+			return id
+		}
+	}
+	return ""
+}
+
 // answerOldest waits for the oldest line and writes its answer.
 func (b *bulk) answerOldest(ctx context.Context) {
 	line := b.window[0]
@@ -257,14 +327,13 @@ func (b *bulk) answerOldest(ctx context.Context) {
 
 	// The place reserved for this line is free again, and what it really took is
 	// gone: its text, and what its id adds to the token.
-	b.left.answer += untriedBytes
-	b.left.payload += 2 * untriedBytes
+	b.left.answer += line.kept.answer
+	b.left.payload += line.kept.payload
 	took := b.left.take(b.out[begin:])
 	b.left.answer -= tokenBytes(line)
 	b.left.payload -= tokenBytes(line)
 	// Lines in the window are begun and will need room.
-	const margin = bulkWindow * longestLine
-	if !took || b.left.answer < margin || b.left.payload < margin {
+	if !took || b.left.answer < windowBytes || b.left.payload < windowBytes {
 		b.full = true
 	}
 }

@@ -288,7 +288,7 @@ func TestBulkStopsInTime(t *testing.T) {
 			}
 			continue
 		}
-		if l.ID != nil || l.Error.Type != "/problems/unavailable" || !strings.Contains(l.Error.Detail, "not tried") {
+		if l.ID == nil || *l.ID != fmt.Sprintf("a/%d", i) || l.Error.Type != "/problems/unavailable" || !strings.Contains(l.Error.Detail, "not tried") {
 			t.Errorf("%s: %s", l, l.Error.Detail)
 		}
 	}
@@ -322,7 +322,85 @@ func TestBulkAnswersFit(t *testing.T) {
 			untried++
 		}
 	}
+	if len(s.docs) < len(lines)/4 {
+		t.Errorf("only %d of %d were written", len(s.docs), len(lines))
+	}
 	if untried == 0 {
 		t.Errorf("this was to be more than fits: %d lines, %d bytes", len(lines), len(a.Body))
+	}
+}
+
+// A line that is not tried is named all the same, wherever its id can be read.
+func TestBulkNamesWhatItDoesNotTry(t *testing.T) {
+	h, s := newDocuments()
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(bulkReserve))
+	defer cancel()
+	body := strings.Join([]string{
+		`{"id":"a/1","data":{}}`,
+		`{"data":{"id":"no","deep":[{"id":"no"}]},"id":"a/2"}`,
+		` { "delete" : true , "id" : "a/\u00e9\"" } `,
+		`{"id":"a/4","data":{"cut`, // nothing behind the id is read
+		`{"ID":"a/5","data":{}}`,
+		`{"id":"a/6`,
+		`{"id":7}`,
+		`["id","a/8"]`,
+		"{\"id\":\"a/\xff\"}",
+		`{"id":"a/\ud800"}`,
+		`{"id":"a/` + strings.Repeat("x", doc.MaxIDBytes) + `"}`,
+		`{"data":{"n":01},"id":"a/12"}`,
+		`nonsense`,
+	}, "\n")
+	want := []string{"a/1", "a/2", `a/é"`, "a/4", "", "", "", "", "", "", "", "", ""}
+	r := &Request{Method: http.MethodPost, Path: "/bulk", Header: http.Header{"Content-Type": {typeNDJSON}}, Body: []byte(body), ID: "r"}
+	lines, token := bulkLines(t, answer{Response: h.Serve(ctx, r)})
+	if len(lines) != len(want) || token != "" || len(s.docs) != 0 {
+		t.Fatalf("%v %q", lines, token)
+	}
+	for i, l := range lines {
+		id := ""
+		if l.ID != nil {
+			id = *l.ID
+		}
+		if id != want[i] || l.Error == nil || l.Error.Type != "/problems/unavailable" {
+			t.Errorf("line %d is %q, want %q", i+1, id, want[i])
+		}
+	}
+}
+
+// As many lines as there may be with ids as long as fit a request, none of them
+// tried: those are named that there is room for.
+func TestNamesOfUntriedLinesFit(t *testing.T) {
+	h, _ := newDocuments()
+	for length, all := range map[int]bool{60: true, 500: false} {
+		var body strings.Builder
+		for i := range mostLines {
+			fmt.Fprintf(&body, `{"id":"a/%0*d","data":{}}`+"\n", length, i)
+		}
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(bulkReserve))
+		defer cancel()
+		r := &Request{Method: http.MethodPost, Path: "/bulk", Header: http.Header{"Content-Type": {typeNDJSON}}, Body: []byte(body.String()), ID: "r"}
+		a := answer{Response: h.Serve(ctx, r)}
+		lines, _ := bulkLines(t, a)
+		if len(a.Body) > answerBytes || payloadSize(a.Body) > payloadBytes {
+			t.Errorf("%d bytes, %d in the payload", len(a.Body), payloadSize(a.Body))
+		}
+		named := 0
+		for _, l := range lines {
+			if l.ID != nil {
+				named++
+			}
+		}
+		if len(lines) != mostLines || named < mostLines/2 || (named == mostLines) != all {
+			t.Errorf("%d lines, %d of them named", len(lines), named)
+		}
+	}
+}
+
+// What is reserved for the answer that a line was not tried is enough.
+func TestTheReserveOfAnUntriedLine(t *testing.T) {
+	p := problemOf(doc.Errorf(doc.Unavailable, "not tried: %s; send this line again", "the answer is full"), "r")
+	text := p.append([]byte(`{"line":6291456,"id":null,"error":`))
+	if took := sizeOf(append(text, "}\n"...)); took.answer > untriedSize.answer || took.payload > untriedSize.payload {
+		t.Errorf("it takes %+v", took)
 	}
 }

@@ -58,7 +58,7 @@ func Admin(o AdminOptions) Handler {
 	a.list = &route{name: "collections", methods: map[string]operation{
 		http.MethodGet: a.listCollections, http.MethodHead: a.listCollections,
 	}}
-	a.definition = &route{name: "definition", methods: map[string]operation{
+	a.definition = &route{name: "definition", conditional: true, methods: map[string]operation{
 		http.MethodGet: a.getDefinition, http.MethodHead: a.getDefinition,
 		http.MethodPut: a.putDefinition, http.MethodDelete: a.deleteDefinition,
 	}}
@@ -193,7 +193,7 @@ func (a *admin) getDefinition(ctx context.Context, c *call) (*Response, error) {
 	revision := doc.Version(d.Revision)
 	if hasMatch && !match.matches(revision) {
 		return nil, doc.Errorf(doc.VersionConflict, "the definition has another revision").
-			With("expected", match.text).With("actual", revision)
+			With("expected", match.expected()).With("actual", revision)
 	}
 	var res *Response
 	if hasNone && none.matches(revision) {

@@ -64,10 +64,10 @@ func Documents(o DocumentsOptions) Handler {
 	if d.log == nil {
 		d.log = obs.Discard()
 	}
-	d.item = &route{name: "document", methods: map[string]operation{
+	d.item = &route{name: "document", conditional: true, methods: map[string]operation{
 		http.MethodGet: d.get, http.MethodHead: d.get, http.MethodPut: d.put, http.MethodDelete: d.delete,
 	}}
-	d.parent = &route{name: "collection", methods: map[string]operation{
+	d.parent = &route{name: "collection", conditional: true, methods: map[string]operation{
 		http.MethodPost: d.create,
 		// An id never ends in a slash: these answer with that refusal.
 		http.MethodGet: d.get, http.MethodHead: d.get, http.MethodPut: d.put, http.MethodDelete: d.delete,
@@ -165,7 +165,7 @@ func (d *documents) get(ctx context.Context, c *call) (*Response, error) {
 	}
 	if hasMatch && !match.matches(found.Version) {
 		return nil, doc.Errorf(doc.VersionConflict, "the document has another version").
-			With("expected", match.text).With("actual", found.Version)
+			With("expected", match.expected()).With("actual", found.Version)
 	}
 	var res *Response
 	if hasNone && none.matches(found.Version) {

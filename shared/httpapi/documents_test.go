@@ -194,6 +194,11 @@ func TestConditionsOfOtherMethods(t *testing.T) {
 					t.Errorf("%s with If-Match: %s: %s", method, value, a)
 				}
 			}
+			for value, want := range map[string]string{`"5"`: "5", `"5", "6"`: "[5 6]", `W/"5"`: `W/"5"`, `"x", "5"`: `"x", "5"`} {
+				if a := send(t, h, "GET", at("users/1"), "", "If-Match", value); fmt.Sprint(a.json["expected"]) != want {
+					t.Errorf("%s is told as %v: %s", value, a.json["expected"], a)
+				}
+			}
 			if a := send(t, h, method, at("users/2"), "", "If-Match", "*"); a.Status != 404 {
 				t.Errorf("there is nothing a condition could be about: %s", a)
 			}
@@ -468,4 +473,43 @@ type deadlineStore struct {
 func (s deadlineStore) Load(ctx context.Context, id doc.ID) (doc.Document, error) {
 	*s.deadline, _ = ctx.Deadline()
 	return s.fakeStore.Load(ctx, id)
+}
+
+// A condition is refused where it means nothing: who sends one relies on it.
+// What a cache adds to a read passes.
+func TestConditionsWhereTheyMeanNothing(t *testing.T) {
+	documents, s := newDocuments()
+	queries, _ := newQuery()
+	defined, _ := newAdmin()
+	for _, c := range []struct {
+		handler              Handler
+		method, target, body string
+		mediaType            string
+	}{
+		{documents, "POST", "/bulk", `{"id":"a/1","data":{}}`, typeNDJSON},
+		{documents, "POST", "/load", `{"ids":["a/1"]}`, typeJSON},
+		{documents, "POST", "/docs/b/", `{}`, typeJSON},
+		{documents, "GET", "/docs?startsWith=a/1", "", ""},
+		{documents, "GET", "/changes", "", ""},
+		{documents, "HEAD", "/changes", "", ""},
+		{documents, "GET", "/openapi.json", "", ""},
+		{queries, "POST", "/query", `{"from":"a"}`, typeJSON},
+		{defined, "GET", "/collections", "", ""},
+	} {
+		for _, header := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since", "If-Modified-Since"} {
+			value := `"7"`
+			if strings.HasSuffix(header, "Since") {
+				value = "Mon, 30 Nov 2026 08:00:00 GMT"
+			}
+			written := len(s.docs)
+			a := send(t, c.handler, c.method, c.target, c.body, header, value, "Content-Type", c.mediaType)
+			refused := header == "If-Match" || header == "If-Unmodified-Since" || header == "If-None-Match" && c.method == "POST"
+			switch {
+			case refused && len(s.docs) != written, refused && a.Status != 400, !refused && a.Status >= 300:
+				t.Errorf("%s %s with %s: %s", c.method, c.target, header, a)
+			case refused && c.method != "HEAD" && (a.kind != "invalid-request" || a.json["parameter"] != header):
+				t.Errorf("%s %s with %s: %s", c.method, c.target, header, a)
+			}
+		}
+	}
 }

@@ -177,6 +177,7 @@ type fakeIndex struct {
 	err     error
 	waits   []doc.Signal
 	timeout time.Duration
+	silence time.Duration
 	waited  freshness.Waited
 	about   freshness.Waited // what the staleness was asked about
 	defined map[doc.Collection]collection.Definition
@@ -205,8 +206,8 @@ func (f *fakeIndex) Search(_ context.Context, r search.Request) (search.Result, 
 	return result, f.err
 }
 
-func (f *fakeIndex) Wait(_ context.Context, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error) {
-	f.waits, f.timeout = signals, timeout
+func (f *fakeIndex) Wait(_ context.Context, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error) {
+	f.waits, f.timeout, f.silence = signals, patience.Timeout, patience.Silence
 	return f.waited, nil
 }
 

@@ -180,6 +180,35 @@ func writeCondition(h http.Header, createOnly bool) (demand, error) {
 	return d, nil
 }
 
+// expected is what the tags of a condition that is not met demand, as a refusal
+// tells it: a version, a list of them or "*"; the text where there are tags
+// that are no versions.
+func (t tags) expected() any {
+	switch {
+	case t.any || t.foreign:
+		return t.text
+	case len(t.versions) == 1:
+		return t.versions[0]
+	}
+	return t.versions
+}
+
+// refuseConditions refuses the condition headers on a route where they mean
+// nothing. If-None-Match and If-Modified-Since of a read pass: there they only
+// save an answer that the client has, and it may be sent all the same.
+func refuseConditions(method string, h http.Header) error {
+	names := []string{"If-Match", "If-Unmodified-Since"}
+	if method != http.MethodGet && method != http.MethodHead {
+		names = append(names, "If-None-Match")
+	}
+	for _, name := range names {
+		if len(h.Values(name)) > 0 {
+			return inParameter(doc.Errorf(doc.InvalidRequest, "this route takes no conditions; nothing was done"), name)
+		}
+	}
+	return nil
+}
+
 // explain puts what the client wrote into the member expected, where that were
 // not only versions.
 func (d demand) explain(err error) error {

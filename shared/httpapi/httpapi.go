@@ -68,6 +68,9 @@ type call struct {
 type route struct {
 	name    string // for logs and metrics; says nothing of the request
 	methods map[string]operation
+	// conditional says that the operations look at the condition headers
+	// themselves. Elsewhere these are refused.
+	conditional bool
 }
 
 // router finds the route of a request and fills in the call. A nil route is an
@@ -145,6 +148,11 @@ func (h *handler) answer(ctx context.Context, r *Request, name *string) (res *Re
 	if len(r.Header.Values("Idempotency-Key")) > 0 {
 		return nil, doc.Errorf(doc.IdempotencyUnsup, "this route does not take an Idempotency-Key; nothing was done").
 			With("parameter", "Idempotency-Key")
+	}
+	if !at.conditional {
+		if err := refuseConditions(r.Method, r.Header); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkBody(r); err != nil {
 		return nil, err

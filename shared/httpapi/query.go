@@ -21,10 +21,10 @@ type Searcher interface {
 
 // Waiter waits until queries see what was written.
 type Waiter interface {
-	Wait(ctx context.Context, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error)
+	Wait(ctx context.Context, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error)
 	// AsOfNow waits for everything of the collections that was written before,
 	// and for the signals.
-	AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error)
+	AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error)
 }
 
 // Reporter tells how current the answers about collections are. It never fails:

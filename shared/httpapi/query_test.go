@@ -204,6 +204,26 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// An index that did not answer at the end of a wait is told as such, with when to
+// try again; who takes a late answer is given what the search says.
+func TestWaitsForAnIndexThatIsDown(t *testing.T) {
+	h, f := newQuery()
+	token := freshness.Tokens([]doc.Written{{ID: "users/1", Version: 9}})
+	f.waited = freshness.Waited{Documents: 1, Missing: []doc.ID{"users/1"}, MissingCount: 1, Took: time.Second, Unavailable: true}
+	f.err = doc.Errorf(doc.IndexUnavailable, "down").With("retryAfter", 9)
+	for _, wait := range []string{`"asOfNow":true`, fmt.Sprintf(`"tokens":[%q]`, token)} {
+		a := send(t, h, "POST", "/query", `{"from":"users","wait":{`+wait+`}}`).expect(t, 503, "index-unavailable")
+		if a.Header.Get("Retry-After") != "5" || a.json["waitedMs"] != 1000.0 || len(f.asked) != 0 || f.silence != 0 {
+			t.Errorf("%s %v, silence %s", a, a.Header, f.silence)
+		}
+		a = send(t, h, "POST", "/query", `{"from":"users","wait":{`+wait+`,"onTimeout":"stale"}}`).expect(t, 503, "index-unavailable")
+		if a.Header.Get("Retry-After") != "9" || len(f.asked) != 1 || f.silence != time.Second {
+			t.Errorf("%s %v, silence %s", a, a.Header, f.silence)
+		}
+		f.asked = nil
+	}
+}
+
 // A page whose text would not fit a function's answer ends early, with the
 // cursor of what follows.
 func TestPagesOfQueriesFitTheAnswer(t *testing.T) {

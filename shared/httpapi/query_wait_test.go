@@ -18,8 +18,9 @@ type asOfNow struct {
 	timeout     time.Duration
 }
 
-func (f *fakeIndex) AsOfNow(_ context.Context, collections []doc.Collection, signals []doc.Signal, timeout time.Duration) (freshness.Waited, error) {
-	f.asOf = append(f.asOf, asOfNow{collections, signals, timeout})
+func (f *fakeIndex) AsOfNow(_ context.Context, collections []doc.Collection, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error) {
+	f.asOf = append(f.asOf, asOfNow{collections, signals, patience.Timeout})
+	f.silence = patience.Silence
 	return f.waited, f.waitErr
 }
 

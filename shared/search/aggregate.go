@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -47,13 +48,24 @@ func (s *search) aggregate(ctx context.Context, result *Result) error {
 	}
 	tallies := make([]*tally, len(plans))
 	estimated := make([][]bool, len(plans))
-	for i, p := range plans {
-		tallies[i] = newTally(p.asked, p.nested)
-		estimated[i] = make([]bool, len(p.asked.Metrics))
-		if certain.constant != never {
-			if err := s.complete(ctx, p, certain, answers[2+i], tallies[i], estimated[i]); err != nil {
-				return err
+	begin := func() {
+		for i, p := range plans {
+			tallies[i] = newTally(p.asked, p.nested)
+			estimated[i] = make([]bool, len(p.asked.Metrics))
+		}
+	}
+	begin()
+	if certain.constant != never {
+		err := s.completeAll(ctx, plans, certain, answers[2:], tallies, estimated)
+		if errors.Is(err, errTwoParts) {
+			candidates, looks, certain, err = s.may(), answers[1].Hits.Total.Value, nothing, nil
+			begin()
+			if looks > s.client.budget {
+				return s.tooCostly("the aggregation", looks)
 			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if looks > 0 {
@@ -68,6 +80,20 @@ func (s *search) aggregate(ctx context.Context, result *Result) error {
 			if by.Step != "" && certain.constant != never && !exactInDoubles(by.Step) {
 				result.Aggregates[i].Exact = false
 			}
+		}
+	}
+	return nil
+}
+
+// errTwoParts says that the index has a group in two parts, without a key and
+// with null as its key, whose figures cannot be had from those of the parts.
+var errTwoParts = errors.New("figures of two parts of one group")
+
+// completeAll takes the first answers and fetches the rest of each.
+func (s *search) completeAll(ctx context.Context, plans []plan, q query, first []found, tallies []*tally, estimated [][]bool) error {
+	for i, p := range plans {
+		if err := s.complete(ctx, p, q, first[i], tallies[i], estimated[i]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -110,6 +136,9 @@ func (s *search) tallyUp(ctx context.Context, candidates query, tallies []*tally
 func (s *search) complete(ctx context.Context, p plan, q query, first found, t *tally, estimated []bool) error {
 	for answer := first; ; {
 		after, err := p.read(answer, t, estimated)
+		if errors.Is(err, errTwoParts) {
+			return err
+		}
 		if err != nil {
 			return unavailable(fmt.Errorf("read an aggregation of opensearch: %w", err))
 		}
@@ -273,21 +302,40 @@ func (p plan) readFigures(b bucket, g *group, estimated []bool) error {
 			}
 			f.offer(m.Kind, v)
 		case Percentiles:
-			f.told, f.isTold = percentilesOf(m, func(i int, _ float64) (float64, bool) {
+			at := func(i int, _ float64) (float64, bool) {
 				if i >= len(a.Values) || a.Values[i].Value == nil {
 					return 0, false
 				}
 				return *a.Values[i].Value, true
-			}), true
+			}
+			_, some := at(0, 0)
+			if err := f.tell(percentilesOf(m, at), some); err != nil {
+				return err
+			}
 		case Cardinality:
 			n, err := cardinality(a, from, name)
 			if err != nil {
 				return err
 			}
-			f.told, f.isTold = json.Number(strconv.Itoa(n)), true
+			if err := f.tell(json.Number(strconv.Itoa(n)), n > 0); err != nil {
+				return err
+			}
 			estimated[i] = estimated[i] || n > 0
 		}
 	}
+	return nil
+}
+
+// tell takes the index's word for a figure that cannot be merged; some says that
+// there were any values at all.
+func (f *figure) tell(figure any, some bool) error {
+	switch {
+	case f.isTold && f.hasSome && some:
+		return errTwoParts
+	case f.isTold && !some:
+		return nil
+	}
+	f.told, f.isTold, f.hasSome = figure, true, some
 	return nil
 }
 

@@ -449,3 +449,40 @@ func TestAggregationsOverSeveralIndexes(t *testing.T) {
 		}
 	}
 }
+
+// The index has a group without a key in two parts: what lacks the path, and
+// what has null among others there. Figures that cannot be had from two parts
+// are of both all the same.
+func TestTheGroupWithoutAKeyIsOne(t *testing.T) {
+	c := newIndex(t)
+	var docs []doc.Document
+	for i, text := range []string{`{"f":1}`, `{"k":[null],"f":3}`, `{"k":"x","f":5}`} {
+		docs = append(docs, document(t, fmt.Sprintf("twoparts/%d", i), text))
+	}
+	g := collection.First(collection.Definition{Name: "twoparts", Index: collection.Own}, search.Projector)
+	if err := c.Ensure(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	index(t, c, g, docs...)
+	of := func(kind search.MetricKind) search.Metric {
+		return search.Metric{Kind: kind, Path: value.PathOf("f"), Percents: []json.Number{"0", "100"}}
+	}
+	r := search.Request{
+		From: []search.Source{{Collection: "twoparts", Family: g.Family}}, Filter: filter.And{}, Now: at,
+		Aggregate: []search.Aggregation{{
+			Order: -1, Limit: 10, MissingNull: true, Group: []search.GroupBy{{Field: filter.Field{Path: value.PathOf("k")}}},
+			Metrics: []search.Metric{of(search.Percentiles), of(search.Cardinality), of(search.Sum)},
+		}},
+	}
+	got, err := c.Search(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := got.Aggregates[0].Groups
+	if len(groups) != 2 {
+		t.Fatalf("%+v", groups)
+	}
+	if text := string(value.Append(nil, groups[0].Figures)); text != `[{"0":1,"100":3,"approximate":true},2,4]` {
+		t.Errorf("%s", text)
+	}
+}

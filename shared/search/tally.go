@@ -44,6 +44,7 @@ type figure struct {
 	different   map[string]struct{} // keys, for Cardinality
 	told        any                 // what the index says, where that cannot be merged
 	isTold      bool
+	hasSome     bool // with isTold: there were values
 }
 
 // keyPart is one part of a group's key.

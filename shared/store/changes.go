@@ -27,6 +27,11 @@ type ChangesQuery struct {
 // A page may hold fewer changes than asked for, even none, although more follow:
 // the work of a call is bounded. Next is always there, also at the end of the
 // feed, to go on from later.
+//
+// Who follows Next misses nothing: from the end of the feed it goes back to
+// SafeThrough, and tells what has appeared before that end since. It remembers
+// the last changes that were told after SafeThrough, so that they are not told
+// again; of more than maxTold of them the oldest may be.
 type ChangesPage struct {
 	Changes []doc.Change
 	Next    string
@@ -51,7 +56,7 @@ func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error
 	if q.Limit <= 0 {
 		q.Limit = defaultChangesLimit
 	}
-	from, err := parseFeedPosition(q.After)
+	cursor, err := parseFeedCursor(q.After)
 	if err != nil {
 		return ChangesPage{}, err
 	}
@@ -65,17 +70,18 @@ func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error
 	for i := range buckets {
 		buckets[i] = &feedBucket{number: i}
 	}
-	feed := feed{store: s, query: q, from: from, buckets: buckets}
+	feed := feed{store: s, query: q, from: cursor.read, told: cursor.toldSet(), buckets: buckets}
 	if err := feed.read(ctx); err != nil {
 		return ChangesPage{}, err
 	}
 	changes, next, all := feed.merge()
-	if safe := (feedPosition{version: doc.VersionAt(page.SafeThrough)}); q.Collection != "" && all && next.before(safe.version, safe.id) {
+	safe := feedPosition{version: doc.VersionAt(page.SafeThrough)}
+	if q.Collection != "" && all && next.before(safe.version, safe.id) {
 		// Nothing of the collection can appear before this any more, so the
 		// next poll need not look at other collections' changes again.
 		next = safe
 	}
-	page.Changes, page.Next = changes, next.String()
+	page.Changes, page.Next = changes, cursor.after(changes, feed.again(), next, safe, all).String()
 	return page, nil
 }
 
@@ -84,6 +90,7 @@ type feed struct {
 	store   *Store
 	query   ChangesQuery
 	from    feedPosition
+	told    map[uint64]bool // marks of entries that were told before
 	buckets []*feedBucket
 }
 
@@ -91,6 +98,7 @@ type feed struct {
 type feedBucket struct {
 	number  int
 	entries []doc.Change
+	told    []doc.Change                    // entries that were told before
 	next    map[string]types.AttributeValue // where to go on
 	horizon doc.Version                     // all entries of lower versions were read
 	done    bool                            // and all others too
@@ -166,9 +174,7 @@ func (f *feed) merge() (changes []doc.Change, next feedPosition, all bool) {
 			changes = append(changes, e)
 		}
 	}
-	slices.SortFunc(changes, func(a, b doc.Change) int {
-		return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(changes, compareChanges)
 	switch {
 	case len(changes) > f.query.Limit:
 		changes = changes[:f.query.Limit]
@@ -182,6 +188,19 @@ func (f *feed) merge() (changes []doc.Change, next feedPosition, all bool) {
 	}
 	last := changes[len(changes)-1]
 	return changes, feedPosition{version: last.Version, id: last.ID}, all
+}
+
+// compareChanges is the order of the feed.
+func compareChanges(a, b doc.Change) int {
+	return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
+}
+
+// again are the entries met that were told before.
+func (f *feed) again() (told []doc.Change) {
+	for _, b := range f.buckets {
+		told = append(told, b.told...)
+	}
+	return told
 }
 
 // fetch reads the next page of one bucket.
@@ -209,7 +228,12 @@ func (f *feed) fetch(ctx context.Context, b *feedBucket) error {
 		if !f.from.before(st.version, id) {
 			continue
 		}
-		b.entries = append(b.entries, doc.Change{ID: id, Version: st.version, Collection: id.Collection(), Deleted: st.deleted})
+		e := doc.Change{ID: id, Version: st.version, Collection: id.Collection(), Deleted: st.deleted}
+		if f.told[mark(e)] {
+			b.told = append(b.told, e)
+		} else {
+			b.entries = append(b.entries, e)
+		}
 	}
 	b.next = out.LastEvaluatedKey
 	if len(b.next) == 0 {

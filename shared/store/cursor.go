@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"hash/fnv"
+	"slices"
 
 	"holdfast/shared/doc"
 )
@@ -15,7 +17,7 @@ import (
 
 const (
 	prefixCursor  = 'P' // position: the last id's rest
-	changesCursor = 'C' // position: version as uvarint, id
+	changesCursor = 'C' // position: a feedCursor
 )
 
 func writeCursor(format byte, belongs string, position []byte) string {
@@ -47,26 +49,127 @@ type feedPosition struct {
 	id      doc.ID
 }
 
-func (p feedPosition) String() string {
-	return writeCursor(changesCursor, "", append(binary.AppendUvarint(nil, uint64(p.version)), p.id...))
-}
-
-func parseFeedPosition(cursor string) (feedPosition, error) {
-	if cursor == "" {
-		return feedPosition{}, nil
-	}
-	b, err := readCursor(changesCursor, "", cursor)
-	if err != nil {
-		return feedPosition{}, err
-	}
-	v, n := binary.Uvarint(b)
-	if n <= 0 || v > uint64(maxVersion) {
-		return feedPosition{}, doc.Errorf(doc.InvalidCursor, "this is not a cursor of this listing")
-	}
-	return feedPosition{version: doc.Version(v), id: doc.ID(b[n:])}, nil
-}
-
 // before reports whether the position lies before that of an entry.
 func (p feedPosition) before(version doc.Version, id doc.ID) bool {
 	return p.version < version || p.version == version && p.id < id
+}
+
+// maxTold bounds a cursor. It travels in a query string, and API Gateway takes
+// 10 KB of request line and headers.
+const maxTold = 256
+
+// feedCursor is how far a reader of the change feed has come. Entries may still
+// appear before those it has been told, so from the end of the feed it goes back
+// to where the feed was complete.
+type feedCursor struct {
+	floor feedPosition // all up to here is complete and was told
+	read  feedPosition // where the reading goes on: floor, or further on the way to the end
+	told  []uint64     // marks of what was told behind floor, oldest first
+}
+
+// mark tells an entry from others in few bytes.
+func mark(c doc.Change) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(binary.AppendUvarint(nil, uint64(c.Version)))
+	_, _ = h.Write([]byte(c.ID))
+	return h.Sum64()
+}
+
+func (c feedCursor) toldSet() map[uint64]bool {
+	set := make(map[uint64]bool, len(c.told))
+	for _, m := range c.told {
+		set[m] = true
+	}
+	return set
+}
+
+// after is the cursor behind a page: told are its changes, again the entries
+// that were met and had been told before, next the position behind what was
+// read, safe where the feed is complete, and all says that its end was reached.
+func (c feedCursor) after(told, again []doc.Change, next, safe feedPosition, all bool) feedCursor {
+	after := feedCursor{floor: c.floor, read: next}
+	if c.read == c.floor {
+		// Everything from the floor on was read just now.
+		for _, e := range again {
+			if all && next.before(e.Version, e.ID) {
+				next = feedPosition{version: e.Version, id: e.ID}
+			}
+		}
+		if safe.before(next.version, next.id) {
+			next = safe
+		}
+		if c.floor.before(next.version, next.id) {
+			after.floor = next
+		}
+	}
+	if c.read == c.floor && all {
+		// What was told and is not there any more has changed since.
+		slices.SortFunc(again, compareChanges)
+		for _, e := range again {
+			if after.floor.before(e.Version, e.ID) {
+				after.told = append(after.told, mark(e))
+			}
+		}
+	} else {
+		after.told = slices.Clone(c.told)
+	}
+	for _, e := range told {
+		if after.floor.before(e.Version, e.ID) {
+			after.told = append(after.told, mark(e))
+		}
+	}
+	after.told = after.told[max(len(after.told)-maxTold, 0):]
+	if all {
+		after.read = after.floor
+	}
+	return after
+}
+
+func (c feedCursor) String() string {
+	b := c.floor.append(nil)
+	b = c.read.append(b)
+	for _, m := range c.told {
+		b = binary.BigEndian.AppendUint64(b, m)
+	}
+	return writeCursor(changesCursor, "", b)
+}
+
+func (p feedPosition) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(p.version))
+	dst = binary.AppendUvarint(dst, uint64(len(p.id)))
+	return append(dst, p.id...)
+}
+
+func parseFeedCursor(cursor string) (c feedCursor, err error) {
+	if cursor == "" {
+		return c, nil
+	}
+	b, err := readCursor(changesCursor, "", cursor)
+	if err != nil {
+		return c, err
+	}
+	var ok1, ok2 bool
+	c.floor, b, ok1 = cutFeedPosition(b)
+	c.read, b, ok2 = cutFeedPosition(b)
+	if !ok1 || !ok2 || len(b)%8 != 0 || len(b) > 8*maxTold {
+		return feedCursor{}, doc.Errorf(doc.InvalidCursor, "this is not a cursor of this listing")
+	}
+	for ; len(b) > 0; b = b[8:] {
+		c.told = append(c.told, binary.BigEndian.Uint64(b))
+	}
+	return c, nil
+}
+
+func cutFeedPosition(b []byte) (p feedPosition, rest []byte, ok bool) {
+	v, n := binary.Uvarint(b)
+	if n <= 0 || v > uint64(maxVersion) {
+		return p, nil, false
+	}
+	b = b[n:]
+	length, n := binary.Uvarint(b)
+	if n <= 0 || length > uint64(len(b)-n) {
+		return p, nil, false
+	}
+	b = b[n:]
+	return feedPosition{version: doc.Version(v), id: doc.ID(b[:length])}, b[length:], true
 }

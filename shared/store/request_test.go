@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,19 +86,22 @@ func TestRequestsAreWellFormed(t *testing.T) {
 
 func TestCursors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := feedPosition{version: doc.Version(rapid.Int64Range(0, int64(maxVersion)).Draw(t, "version")), id: doc.ID(rapid.String().Draw(t, "id"))}
-		if got, err := parseFeedPosition(p.String()); err != nil || got != p {
-			t.Fatalf("%+v was read as %+v, %v", p, got, err)
+		position := func(name string) feedPosition {
+			return feedPosition{version: doc.Version(rapid.Int64Range(0, int64(maxVersion)).Draw(t, name)), id: doc.ID(rapid.String().Draw(t, name+" id"))}
 		}
-		belongs, position := rapid.String().Draw(t, "belongs"), []byte(rapid.String().Draw(t, "position"))
-		cursor := writeCursor(prefixCursor, belongs, position)
-		if got, err := readCursor(prefixCursor, belongs, cursor); err != nil || string(got) != string(position) {
-			t.Fatalf("%q was read as %q, %v", position, got, err)
+		c := feedCursor{floor: position("floor"), read: position("read"), told: rapid.SliceOfN(rapid.Uint64(), 0, maxTold).Draw(t, "told")}
+		if got, err := parseFeedCursor(c.String()); err != nil || got.floor != c.floor || got.read != c.read || !slices.Equal(got.told, c.told) {
+			t.Fatalf("%+v was read as %+v, %v", c, got, err)
+		}
+		belongs, at := rapid.String().Draw(t, "belongs"), []byte(rapid.String().Draw(t, "position"))
+		cursor := writeCursor(prefixCursor, belongs, at)
+		if got, err := readCursor(prefixCursor, belongs, cursor); err != nil || string(got) != string(at) {
+			t.Fatalf("%q was read as %q, %v", at, got, err)
 		}
 		if _, err := readCursor(prefixCursor, belongs+"x", cursor); doc.KindOf(err) != doc.InvalidCursor {
 			t.Fatalf("of another listing: %v", err)
 		}
-		if _, err := parseFeedPosition(cursor); doc.KindOf(err) != doc.InvalidCursor {
+		if _, err := parseFeedCursor(cursor); doc.KindOf(err) != doc.InvalidCursor {
 			t.Fatalf("of another kind: %v", err)
 		}
 		raw, _ := base64.RawURLEncoding.DecodeString(cursor)
@@ -107,10 +111,85 @@ func TestCursors(t *testing.T) {
 		}
 	})
 	for _, garbage := range []string{"a", "=", "\x00", "Q0NDQ0ND", strings.Repeat("A", 3000)} {
-		if _, err := parseFeedPosition(garbage); doc.KindOf(err) != doc.InvalidCursor {
+		if _, err := parseFeedCursor(garbage); doc.KindOf(err) != doc.InvalidCursor {
 			t.Errorf("%.20q: %v", garbage, err)
 		}
 	}
+}
+
+// A follower of the feed is told everything, although entries appear late and
+// in any order, as long as they appear within the margin. While few changes are
+// that young, it is told everything once.
+func TestAFollowerMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const margin, end = 10, 60
+		type late struct {
+			doc.Change
+			appears int
+		}
+		var all []late
+		newest := map[doc.ID]doc.Version{}
+		for range rapid.IntRange(0, 40).Draw(t, "changes") {
+			id := doc.ID(fmt.Sprintf("c/%d", rapid.IntRange(0, 12).Draw(t, "id")))
+			version := rapid.IntRange(1, end).Draw(t, "version")
+			if newest[id] == doc.Version(version) {
+				continue
+			}
+			newest[id] = max(newest[id], doc.Version(version))
+			all = append(all, late{doc.Change{ID: id, Version: doc.Version(version)}, version + rapid.IntRange(0, margin).Draw(t, "lateness")})
+		}
+		limit := rapid.IntRange(1, 7).Draw(t, "limit")
+		told := map[doc.Change]int{}
+		var c feedCursor
+		for now := 0; now < end+3*margin; now += rapid.IntRange(0, 4).Draw(t, "pause") {
+			now++
+			// The feed as it stands: the newest of each document that has appeared.
+			standing := map[doc.ID]doc.Change{}
+			for _, e := range all {
+				if e.appears <= now && e.Version > standing[e.ID].Version {
+					standing[e.ID] = e.Change
+				}
+			}
+			f := feed{query: ChangesQuery{Limit: limit}, from: c.read, told: c.toldSet(), buckets: []*feedBucket{{done: true}}}
+			for _, e := range standing {
+				switch b := f.buckets[0]; {
+				case !c.read.before(e.Version, e.ID):
+				case f.told[mark(e)]:
+					b.told = append(b.told, e)
+				default:
+					b.entries = append(b.entries, e)
+				}
+			}
+			changes, next, finished := f.merge()
+			for _, e := range changes {
+				told[e]++
+			}
+			c, _ = parseFeedCursor(c.after(changes, f.again(), next, feedPosition{version: doc.Version(max(now-margin, 0))}, finished).String())
+		}
+		for range 2 * len(newest) { // to the end of the feed
+			f := feed{query: ChangesQuery{Limit: limit}, from: c.read, told: c.toldSet(), buckets: []*feedBucket{{done: true}}}
+			for id, version := range newest {
+				e := doc.Change{ID: id, Version: version}
+				switch b := f.buckets[0]; {
+				case !c.read.before(version, id):
+				case f.told[mark(e)]:
+					b.told = append(b.told, e)
+				default:
+					b.entries = append(b.entries, e)
+				}
+			}
+			changes, next, finished := f.merge()
+			for _, e := range changes {
+				told[e]++
+			}
+			c = c.after(changes, f.again(), next, feedPosition{version: 10 * end}, finished)
+		}
+		for id, version := range newest {
+			if n := told[doc.Change{ID: id, Version: version}]; n != 1 {
+				t.Fatalf("%s at %d was told %d times", id, version, n)
+			}
+		}
+	})
 }
 
 func TestFeedPositionOrder(t *testing.T) {
