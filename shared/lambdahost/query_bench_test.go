@@ -1,4 +1,4 @@
-package httpapi_test
+package lambdahost_test
 
 import (
 	"bytes"
@@ -55,7 +55,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // compiled to, raw and through the handler, in turn, and tells the ratio of the
 // medians: what the handler adds to OpenSearch's own time.
 //
-//	go test ./shared/httpapi -run '^$' -bench QueryAgainstRaw -benchtime 1000x
+//	go test ./shared/lambdahost -run '^$' -bench QueryAgainstRaw -benchtime 1000x
 func BenchmarkQueryAgainstRaw(b *testing.B) {
 	url := enginetest.OpenSearch(b)
 	name := make([]byte, 6)
