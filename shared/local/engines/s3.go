@@ -2,10 +2,12 @@ package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/johannesboyne/gofakes3"
@@ -29,12 +31,20 @@ func startS3(dir string) (*s3Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open buckets: %w", err)
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
+	handler := gofakes3.New(backend).Server()
+	for try := 1; ; try++ {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		s := &s3Server{url: urlOf(port), addr: address(port), handler: handler}
+		if err = s.serve(); err == nil {
+			return s, nil
+		}
+		if try == 3 || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, err
+		}
 	}
-	s := &s3Server{url: urlOf(port), addr: address(port), handler: gofakes3.New(backend).Server()}
-	return s, s.serve()
 }
 
 func (s *s3Server) serve() error {
@@ -43,13 +53,26 @@ func (s *s3Server) serve() error {
 	if s.server != nil || s.done {
 		return nil
 	}
-	l, err := net.Listen("tcp", s.addr)
+	l, err := listenSoon(s.addr)
 	if err != nil {
 		return err
 	}
 	s.server = &http.Server{Handler: s.handler, ReadHeaderTimeout: 10 * time.Second}
 	go func(server *http.Server) { _ = server.Serve(l) }(s.server) // ends with Close
 	return nil
+}
+
+// listenSoon listens at an address that was free or ours a moment ago. A process
+// that is just being started, between fork and exec, still holds a copy of a
+// listener that was closed here, and with it the port.
+func listenSoon(addr string) (net.Listener, error) {
+	const patience, pause = 2 * time.Second, 10 * time.Millisecond
+	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
+		l, err := net.Listen("tcp", addr)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return l, err
+		}
+	}
 }
 
 func (s *s3Server) status() Status {
