@@ -187,6 +187,9 @@ func TestVerifiedReading(t *testing.T) {
 		if a.idsOf(t) != c.ids || next != c.next || fmt.Sprint(staleness["dropped"]) != c.dropped || a.json["examined"] == nil || a.json["count"] == nil {
 			t.Errorf("%s: %s", c.body, a)
 		}
+		if exact := a.json["count"].(map[string]any)["exact"]; exact != (c.dropped == "0") {
+			t.Errorf("%s: what was dropped was counted, so the count is not exact: %s", c.body, a)
+		}
 	}
 	a := send(t, h, "POST", "/query", `{"from":"users","filter":{"n":{"$gte":0}},"where":"doc.v == 'new'","read":"verified"}`)
 	if a.idsOf(t) != "001" || !strings.Contains(string(a.Body), `{"n":1,"v":"new"}`) || !strings.Contains(string(a.Body), `"version":1796029203123463`) {

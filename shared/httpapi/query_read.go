@@ -33,7 +33,8 @@ func (q *queries) find(ctx context.Context, asked *queryRequest, r search.Reques
 
 // verified fills a page with documents as the table holds them now. What is
 // gone or does not match any more is dropped, and the page filled up from the
-// index. Its order is that of the index, as are counts and aggregates.
+// index. Its order is that of the index, as are counts and aggregates; where a
+// document was dropped, those are seen not to be exact.
 func (q *queries) verified(ctx context.Context, asked *queryRequest, r search.Request) (*answerPage, error) {
 	page := &answerPage{}
 	examined, read, bytes := 0, 0, 0
@@ -83,6 +84,12 @@ func (q *queries) verified(ctx context.Context, asked *queryRequest, r search.Re
 		r.Limit, r.After = limit-len(page.Documents), page.Next
 		if page.Next == "" || r.Limit == 0 || bytes > answerBytes || max(read, examined) >= search.MaxExamined {
 			page.Examined = max(read, examined)
+			if page.dropped > 0 {
+				page.CountExact = false
+				for i := range page.Aggregates {
+					page.Aggregates[i].Exact = false
+				}
+			}
 			return page, nil
 		}
 	}
