@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,14 +29,21 @@ func ask(ctx context.Context, n engines.Name) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	if err := ensureHost(ctx, dir); err != nil {
-		return "", err
+	for try := 1; ; try++ {
+		if err := ensureHost(ctx, dir); err != nil {
+			return "", err
+		}
+		u, err := request(ctx, dir, n)
+		if err == nil {
+			return u, nil
+		}
+		// A host that is just dying may still take a connection.
+		var cut *neturl.Error
+		if !errors.As(err, &cut) || try == 5 || ctx.Err() != nil {
+			return "", fmt.Errorf("%w (the host's log is %s)", err, filepath.Join(dir, logName))
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
-	u, err := request(ctx, dir, n)
-	if err != nil {
-		return "", fmt.Errorf("%w (the host's log is %s)", err, filepath.Join(dir, logName))
-	}
-	return u, nil
 }
 
 // ensureHost returns when a host listens.
