@@ -5,7 +5,6 @@ package collection
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	"holdfast/shared/doc"
@@ -22,6 +21,12 @@ type Definition struct {
 	Text     []string       `json:"text,omitempty"`    // paths with full-text search
 	Include  []string       `json:"include,omitempty"` // only what is at or below these paths is indexed; none: everything
 	Exclude  []string       `json:"exclude,omitempty"` // what is at or below these paths is not indexed
+	// Serving is the form in which queries read the documents, while they are
+	// on their way to the index of another family; nil: the declared one. With
+	// Moved they read the declared one already, and the family they left is
+	// still written to for those who have not heard of it.
+	Serving *Form `json:"serving,omitempty"`
+	Moved   bool  `json:"moved,omitempty"`
 }
 
 // IndexKind says in which index a collection's documents live.
@@ -39,54 +44,6 @@ type Family string
 
 // SharedFamily is the family of all collections without an index of their own.
 const SharedFamily Family = "$shared"
-
-// Family tells where the collection's documents are indexed.
-func (d Definition) Family() Family {
-	if d.Index == Own || d.needsOwn() {
-		return Family(d.Name)
-	}
-	return SharedFamily
-}
-
-// Generation is one physical index of a family with a frozen projection.
-// Whatever changes an index document is a new generation, so that one version
-// of a document has exactly one body per generation.
-type Generation struct {
-	Family    Family          `json:"family"`
-	Number    int             `json:"number"`    // 1, 2, …
-	Projector int             `json:"projector"` // the number of the projection code that fills it
-	Revision  int64           `json:"revision"`  // the definition's revision that it was made from
-	Nested    []string        `json:"nested,omitempty"`
-	Text      []string        `json:"text,omitempty"`
-	Include   []string        `json:"include,omitempty"`
-	Exclude   []string        `json:"exclude,omitempty"`
-	State     GenerationState `json:"state"`
-}
-
-// GenerationState is where a generation stands in its life.
-type GenerationState string
-
-// The states of a generation.
-const (
-	Building GenerationState = "building" // written to, not read
-	Active   GenerationState = "active"   // written to and read through the alias
-	Retired  GenerationState = "retired"  // neither; to be removed
-)
-
-// First is the generation a family begins with.
-func First(d Definition, projector int) Generation {
-	return Generation{
-		Family: d.Family(), Number: 1, Projector: projector, Revision: d.Revision,
-		Nested: d.Nested, Text: d.Text, Include: d.Include, Exclude: d.Exclude, State: Active,
-	}
-}
-
-// IndexName is the physical name of the generation's index,
-// <prefix>-<slug>-<hash>-<number>: lower case, unique for the family's exact
-// name, recognisable to a person.
-func (g Generation) IndexName(prefix string) string {
-	return fmt.Sprintf("%s-%d", familyName(prefix, g.Family), g.Number)
-}
 
 // Alias is the name through which the family's active generation is queried.
 func (f Family) Alias(prefix string) string {

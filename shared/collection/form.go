@@ -7,12 +7,6 @@ import (
 	"holdfast/shared/value"
 )
 
-// needsOwn reports whether something is declared that the index shared with
-// other collections cannot have.
-func (d Definition) needsOwn() bool {
-	return len(d.Nested) > 0 || len(d.Text) > 0 || len(d.Include) > 0 || len(d.Exclude) > 0
-}
-
 // Declared reports whether the collection has a definition, as clients see it.
 func (d Definition) Declared() bool { return d.Revision > 0 && !d.Removed }
 

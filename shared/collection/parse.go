@@ -75,7 +75,7 @@ func ParseDefinition(name doc.Collection, v any) (Definition, error) {
 		d.Include = p.paths(indexed, "/indexed", "include", MaxIndexed, true)
 		d.Exclude = p.paths(indexed, "/indexed", "exclude", MaxIndexed, true)
 	}
-	if d.Index == Shared && d.needsOwn() {
+	if d.Index == Shared && d.Form().needsOwn() {
 		p.fault("/index", "a collection in the shared index declares neither nested nor text paths nor what is indexed; leave index out, or make it own")
 	}
 	if len(p.faults) == 0 { // so that every list is whole
