@@ -12,6 +12,8 @@ func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
 	t.Setenv("HOLDFAST_DOCUMENTS_TABLE", "documents")
 	t.Setenv("HOLDFAST_STATE_TABLE", "state")
 	t.Setenv("HOLDFAST_SIGNALS_QUEUE_URL", "https://sqs.eu-west-1.amazonaws.com/1/signals")
+	t.Setenv("HOLDFAST_DEAD_LETTERS_URL", "https://sqs.eu-west-1.amazonaws.com/1/dead")
+	t.Setenv("HOLDFAST_RELAY_FAILURES_URL", "https://sqs.eu-west-1.amazonaws.com/1/given-up")
 	t.Setenv("HOLDFAST_OPENSEARCH_URL", "https://search.example")
 	t.Setenv("HOLDFAST_INDEX_REPLICAS", "0")
 	t.Setenv("HOLDFAST_TOMBSTONE_LIFE", "720h")
@@ -22,6 +24,12 @@ func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
 			return err
 		}
 		if _, err := app.Relay(); err != nil {
+			return err
+		}
+		if _, err := app.Admin(); err != nil {
+			return err
+		}
+		if _, err := app.Repair(); err != nil {
 			return err
 		}
 		_, err := app.Indexer()

@@ -1,5 +1,5 @@
-// Command admin is the function behind /collections: what is declared of
-// collections.
+// Command admin is the function behind what operators ask: /collections,
+// /status, /quarantine, /jobs and /dead-letters.
 package main
 
 import (
@@ -11,7 +11,11 @@ import (
 
 func main() {
 	functions.Run("admin", func(app *lambdahost.App) error {
-		lambda.Start(lambdahost.Gateway(app.Admin()))
+		handler, err := app.Admin()
+		if err != nil {
+			return err
+		}
+		lambda.Start(lambdahost.Gateway(handler))
 		return nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"time"
 
 	"holdfast/shared/doc"
 )
@@ -25,8 +26,9 @@ type Definition struct {
 	// on their way to the index of another family; nil: the declared one. With
 	// Moved they read the declared one already, and the family they left is
 	// still written to for those who have not heard of it.
-	Serving *Form `json:"serving,omitempty"`
-	Moved   bool  `json:"moved,omitempty"`
+	Serving *Form     `json:"serving,omitempty"`
+	Moved   bool      `json:"moved,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // when Serving and Moved became what they are
 }
 
 // IndexKind says in which index a collection's documents live.

@@ -86,8 +86,8 @@ func (d Definition) FormIn(f Family) Form {
 // Changed is the definition that takes the place of a current one when the
 // collection has documents. Where it puts them into the index of another family,
 // queries go on reading the one that they read until the other is complete.
-func (d Definition) Changed(current Definition) Definition {
-	d.Serving, d.Moved = nil, false
+func (d Definition) Changed(current Definition, now time.Time) Definition {
+	d.Serving, d.Moved, d.Since = nil, false, now
 	switch {
 	case current.Serving != nil && current.Moved:
 		// Everything is in the declared index already; the former one is about
@@ -129,7 +129,8 @@ type GenerationState string
 const (
 	Building GenerationState = "building" // written to, not read
 	Active   GenerationState = "active"   // written to, and read if it is the last
-	Retired  GenerationState = "retired"  // neither; to be removed
+	Retired  GenerationState = "retired"  // neither; its index is to be removed
+	Removed  GenerationState = "removed"  // its index is gone; the record keeps its number from being used again
 )
 
 // Written reports whether documents are written to the generation.

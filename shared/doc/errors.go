@@ -26,6 +26,7 @@ const (
 	InvalidJSON          Kind = "invalid-json"
 	InvalidQuery         Kind = "invalid-query"
 	InvalidRequest       Kind = "invalid-request"
+	JobRunning           Kind = "job-running"
 	MethodNotAllowed     Kind = "method-not-allowed"
 	NoSuchRoute          Kind = "no-such-route"
 	NotAnObject          Kind = "not-an-object"

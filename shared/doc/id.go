@@ -155,6 +155,10 @@ func Join(root, rest string) ID {
 	return ID(root + rest)
 }
 
+// System reports whether the collection is one of the system's own, which
+// clients neither read nor write.
+func (c Collection) System() bool { return len(c) > 0 && c[0] == SystemMark }
+
 // Collection is the id's odd segments joined by "/".
 func (id ID) Collection() Collection {
 	var b strings.Builder

@@ -19,20 +19,6 @@ type Feed interface {
 	Capture(ctx context.Context, q store.CaptureQuery) ([]doc.Signal, error)
 }
 
-// Proofs tells what was proven of the index by comparing it with the table.
-type Proofs interface {
-	// Proof is what holds for all of the collections, in the generations that
-	// queries read. ok is false where nothing is proven.
-	Proof(ctx context.Context, collections []doc.Collection) (p Proof, ok bool, err error)
-}
-
-// Proof says that the index has everything that was written up to a moment.
-type Proof struct {
-	Through time.Time
-	At      time.Time     // when it was made
-	FeedLag time.Duration // how far behind the table the feed was then, by measurement
-}
-
 const (
 	// DefaultMargin is how long a wait as of now lets the change feed catch up
 	// before it reads it. It has to cover one thing only, the delay with which
@@ -49,8 +35,9 @@ const (
 	MaxCaptured = 10_000
 	MaxFeedRead = 300_000
 
-	// proofLife is how long a proof's measure of the feed's lag says something.
-	proofLife = time.Minute
+	// proofLife is how long a proof's measure of the feed's lag says something:
+	// that of a run every minute, should one begin late.
+	proofLife = 150 * time.Second
 	// captureAgain is the pause before the feed is read again that failed.
 	captureAgain = 250 * time.Millisecond
 	// glanceTime is what a wait that was too short takes beyond its end to find

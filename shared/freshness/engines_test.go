@@ -56,7 +56,7 @@ func TestAfterTheWaitASearchSeesIt(t *testing.T) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	result, err := index.Search(t.Context(), search.Request{
-		From: []search.Source{{Collection: "users", Family: g.Family}}, Limit: 10, MaxBytes: 1 << 20, Now: time.Now(),
+		From: []search.Source{{Collection: "users", Generation: &g}}, Limit: 10, MaxBytes: 1 << 20, Now: time.Now(),
 	})
 	if err != nil || len(result.Documents) != 1 || result.Documents[0].ID != d.ID {
 		t.Errorf("%+v %v", result, err)

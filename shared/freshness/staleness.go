@@ -122,13 +122,22 @@ func (r *Reporter) Staleness(ctx context.Context, collections []doc.Collection, 
 			s.Quarantined = &n
 		}
 	})
+	var proof Proof
 	lookups.Go(func() {
-		if p, ok := r.proof(ctx, collections); ok {
-			through := p.Through.UTC()
+		var ok bool
+		if proof, ok = r.proof(ctx, collections); ok {
+			through := proof.Through.UTC()
 			s.ProvenThrough = &through
 		}
 	})
 	lookups.Wait()
+	if !proof.OldestMissing.IsZero() && r.o.Now().Sub(proof.At) < proofLife {
+		// What is known to be missing has waited since it was written.
+		age := math.Ceil(max(r.o.Now().Sub(proof.OldestMissing), 0).Seconds()*1000) / 1000
+		if s.LagSeconds == nil || *s.LagSeconds < age {
+			s.LagSeconds = &age
+		}
+	}
 	s.tellWait(waited)
 	s.Notice = notice(s, waited)
 	return s

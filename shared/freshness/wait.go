@@ -454,7 +454,7 @@ func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal) (
 			if err != nil {
 				return nil, nil, fmt.Errorf("find the definition of a collection: %w", err)
 			}
-			family = d.Family()
+			family = d.Reads()
 			families[c] = family
 			if active[family], err = w.activeOf(ctx, family); err != nil {
 				return nil, nil, err

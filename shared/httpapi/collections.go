@@ -6,16 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
-	"holdfast/shared/obs"
 	"holdfast/shared/value"
 )
 
@@ -38,47 +36,6 @@ type DefinitionStore interface {
 	Generations(ctx context.Context, f collection.Family) ([]collection.Generation, error)
 }
 
-// AdminOptions are what the admin handler needs.
-type AdminOptions struct {
-	Definitions DefinitionStore
-	Log         *slog.Logger // nil: discarded
-	Metrics     *obs.Metrics // nil: none
-}
-
-// admin answers what operators ask.
-type admin struct {
-	definitions      DefinitionStore
-	list, definition *route
-}
-
-// Admin makes the handler for /collections. It answers every other path with
-// no-such-route.
-func Admin(o AdminOptions) Handler {
-	a := &admin{definitions: o.Definitions}
-	a.list = &route{name: "collections", methods: map[string]operation{
-		http.MethodGet: a.listCollections, http.MethodHead: a.listCollections,
-	}}
-	a.definition = &route{name: "definition", conditional: true, methods: map[string]operation{
-		http.MethodGet: a.getDefinition, http.MethodHead: a.getDefinition,
-		http.MethodPut: a.putDefinition, http.MethodDelete: a.deleteDefinition,
-	}}
-	return newHandler(a.route, o.Log, o.Metrics)
-}
-
-func (a *admin) route(c *call) (*route, error) {
-	name, named := strings.CutPrefix(c.Path, "/collections/")
-	if !named && c.Path != "/collections" {
-		return nil, nil
-	}
-	var err error
-	c.query, err = parseQuery(c.RawQuery)
-	if !named {
-		return a.list, err
-	}
-	c.id = name
-	return a.definition, err
-}
-
 // largestList is the most collections of one page.
 const largestList = 1000
 
@@ -96,11 +53,11 @@ func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error)
 	if err != nil {
 		return nil, err
 	}
-	known, err := a.definitions.Collections(ctx)
+	known, err := a.state.Collections(ctx)
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := a.definitions.Definitions(ctx)
+	definitions, err := a.state.Definitions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +92,7 @@ func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error)
 		body = append(body, '}')
 		if i > 0 && (i == limit || !left.take(body[begin:])) {
 			body = body[:begin]
-			next = base64.RawURLEncoding.EncodeToString([]byte(known[i-1]))
+			next = listCursor(known[i-1])
 			break
 		}
 	}
@@ -145,6 +102,11 @@ func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error)
 		body = appendText(body, next)
 	}
 	return reply(http.StatusOK, typeJSON, append(body, '}')), nil
+}
+
+// listCursor is the cursor behind a collection.
+func listCursor(last doc.Collection) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(last))
 }
 
 // after reads the cursor: the name of the last collection that was told.
@@ -183,7 +145,7 @@ func (a *admin) getDefinition(ctx context.Context, c *call) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.definitions.CurrentDefinition(ctx, name)
+	d, err := a.state.CurrentDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -235,31 +197,23 @@ func (a *admin) putDefinition(ctx context.Context, c *call) (*Response, error) {
 		return nil, err
 	}
 	stored, err := a.change(ctx, name, demand, func(current collection.Definition) (collection.Definition, error) {
-		switch {
-		case current.Declared() && reflect.DeepEqual(current.Declares(), d.Declares()):
+		if current.Declared() && reflect.DeepEqual(current.Declares(), d.Declares()) {
 			return current, nil // said again
-		case d.SameIndex(current):
-			return a.definitions.PutDefinition(ctx, d, current.Revision)
 		}
-		return a.definitions.DefineUnused(ctx, d, current.Revision)
+		return a.define(ctx, d, current)
 	})
 	if err != nil {
 		return nil, err
 	}
-	generations, err := a.definitions.Generations(ctx, stored.Family())
+	generations, err := a.state.Generations(ctx, stored.Family())
 	if err != nil {
 		return nil, err
 	}
-	number := 1 // what the first document begins
-	for _, g := range generations {
-		if g.State == collection.Active {
-			number = g.Number
-		}
-	}
+	number, reindexing := destination(stored, generations)
 	body, err := json.Marshal(struct {
 		Generation int  `json:"generation"`
 		Reindexing bool `json:"reindexing"`
-	}{number, false})
+	}{number, reindexing})
 	if err != nil {
 		return nil, fmt.Errorf("writing the answer about a definition: %w", err)
 	}
@@ -268,9 +222,42 @@ func (a *admin) putDefinition(ctx context.Context, c *call) (*Response, error) {
 	return res, nil
 }
 
-// deleteDefinition answers DELETE of a definition. Documents stay, and stay
-// indexed in the form that they are in: that is kept, unseen, until a definition
-// is put again or the index is made anew.
+// define stores a definition in the place of the current one. Where documents
+// would be indexed by it in another form than they are, they are read as they
+// are until an index in the new form is complete: repair sees to that.
+func (a *admin) define(ctx context.Context, d, current collection.Definition) (collection.Definition, error) {
+	if !d.SameIndex(current) {
+		stored, err := a.state.DefineUnused(ctx, d, current.Revision)
+		if doc.KindOf(err) != doc.ReindexRequired {
+			return stored, err
+		}
+	}
+	return a.state.PutDefinition(ctx, d.Changed(current, time.Now().UTC()), current.Revision)
+}
+
+// destination is the number of the generation that documents are, or will be,
+// indexed in by a definition, and whether those that are there are still on
+// their way to it. The generations are those of the declared family.
+func destination(d collection.Definition, generations []collection.Generation) (number int, reindexing bool) {
+	moving := d.Serving != nil && !d.Moved
+	read, there := collection.Read(generations)
+	form := d.FormIn(d.Family())
+	last := 0
+	for _, g := range generations {
+		last = max(last, g.Number)
+		if g.Written() && g.Form().Same(form) {
+			number = max(number, g.Number)
+		}
+	}
+	if number == 0 {
+		return last + 1, moving || there // not begun yet
+	}
+	return number, moving || there && number != read.Number
+}
+
+// deleteDefinition answers DELETE of a definition. Documents stay. Those that
+// have an index of their own move to the shared one, and are read where they are
+// until they are there.
 func (a *admin) deleteDefinition(ctx context.Context, c *call) (*Response, error) {
 	name, err := collection.ParseName(c.id)
 	if err != nil {
@@ -289,15 +276,7 @@ func (a *admin) deleteDefinition(ctx context.Context, c *call) (*Response, error
 		}
 		removed := current.WithoutIndex()
 		removed.Removed = true
-		if !removed.SameIndex(current) {
-			stored, err := a.definitions.DefineUnused(ctx, removed, current.Revision)
-			if doc.KindOf(err) != doc.ReindexRequired {
-				return stored, err
-			}
-			removed = current
-			removed.Removed = true
-		}
-		return a.definitions.PutDefinition(ctx, removed, current.Revision)
+		return a.define(ctx, removed, current)
 	})
 	if err != nil {
 		return nil, err
@@ -312,7 +291,7 @@ func (a *admin) change(
 	apply func(current collection.Definition) (collection.Definition, error),
 ) (collection.Definition, error) {
 	for range definitionRounds {
-		current, err := a.definitions.CurrentDefinition(ctx, name)
+		current, err := a.state.CurrentDefinition(ctx, name)
 		if err != nil {
 			return current, err
 		}

@@ -185,6 +185,7 @@ type fakeIndex struct {
 	asOf    []asOfNow
 	waitErr error // of AsOfNow
 	store   *fakeStore
+	indexes fakeIndexes
 }
 
 // table is where what is included and verified is read.
@@ -198,6 +199,7 @@ func (f *fakeIndex) table() *fakeStore {
 func (f *fakeIndex) Search(_ context.Context, r search.Request) (search.Result, error) {
 	f.asked = append(f.asked, r)
 	result := f.result
+	result.Missing = f.indexes.missing(r.From)
 	if len(result.Documents) > r.Limit {
 		result.Documents = result.Documents[:r.Limit]
 		result.Next = "cursor"

@@ -25,28 +25,8 @@ func parseLoad(body []byte) (loadRequest, error) {
 	if err != nil {
 		return r, err
 	}
-	list, ok := object["ids"].([]any)
-	if !ok {
-		return r, at(doc.Errorf(doc.InvalidRequest, "ids is a list of document ids"), "/ids")
-	}
-	seen := map[doc.ID]bool{}
-	for i, v := range list {
-		pointer := value.Pointer("ids", strconv.Itoa(i))
-		text, ok := v.(string)
-		if !ok {
-			return r, at(doc.Errorf(doc.InvalidRequest, "a document id is a string"), pointer)
-		}
-		id, err := doc.ParseID(text)
-		if err != nil {
-			return r, at(err, pointer)
-		}
-		if !seen[id] {
-			seen[id] = true
-			r.ids = append(r.ids, id)
-		}
-	}
-	if len(r.ids) > mostIDs {
-		return r, at(tooMany("ids", len(r.ids)), "/ids")
+	if r.ids, err = readIDs(object["ids"]); err != nil {
+		return r, err
 	}
 	given, has := object["include"]
 	if !has {
@@ -73,6 +53,36 @@ func parseLoad(body []byte) (loadRequest, error) {
 		r.include = append(r.include, p)
 	}
 	return r, nil
+}
+
+// readIDs reads the member ids of a body: a list of at most mostIDs distinct
+// ids, in the order given.
+func readIDs(given any) ([]doc.ID, error) {
+	list, ok := given.([]any)
+	if !ok {
+		return nil, at(doc.Errorf(doc.InvalidRequest, "ids is a list of document ids"), "/ids")
+	}
+	var ids []doc.ID
+	seen := map[doc.ID]bool{}
+	for i, v := range list {
+		pointer := value.Pointer("ids", strconv.Itoa(i))
+		text, ok := v.(string)
+		if !ok {
+			return nil, at(doc.Errorf(doc.InvalidRequest, "a document id is a string"), pointer)
+		}
+		id, err := doc.ParseID(text)
+		if err != nil {
+			return nil, at(err, pointer)
+		}
+		if !seen[id] {
+			seen[id] = true
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > mostIDs {
+		return nil, at(tooMany("ids", len(ids)), "/ids")
+	}
+	return ids, nil
 }
 
 func tooMany(what string, actual int) *doc.Error {

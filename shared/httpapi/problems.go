@@ -37,6 +37,7 @@ var problemKinds = map[doc.Kind]problemKind{
 	doc.InvalidJSON:          {status: 400, title: "Invalid JSON"},
 	doc.InvalidQuery:         {status: 400, title: "Invalid query"},
 	doc.InvalidRequest:       {status: 400, title: "Invalid request"},
+	doc.JobRunning:           {status: 409, title: "Job running"},
 	doc.MethodNotAllowed:     {status: 405, title: "Method not allowed"},
 	doc.NoSuchRoute:          {status: 404, title: "No such route"},
 	doc.NotAnObject:          {status: 400, title: "Not an object"},

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"holdfast/shared/collection"
 	"holdfast/shared/doc"
 	"holdfast/shared/freshness"
 	"holdfast/shared/obs"
@@ -33,11 +32,6 @@ type Reporter interface {
 	Staleness(ctx context.Context, collections []doc.Collection, waited freshness.Waited) freshness.Staleness
 }
 
-// Definitions tells in which index a collection's documents are.
-type Definitions interface {
-	Definition(ctx context.Context, c doc.Collection) (collection.Definition, error)
-}
-
 // Conditions reads the expressions of where. What it makes tells of a document's
 // data whether the condition holds; an error means that this cannot be told of
 // these data, or that ctx has ended. Errors about an expression are of type
@@ -61,8 +55,9 @@ type QueryOptions struct {
 
 // queries answers POST /query.
 type queries struct {
-	o     QueryOptions
-	query *route
+	o       QueryOptions
+	indexes *indexes
+	query   *route
 }
 
 // Query makes the handler for /query. It answers every other path with
@@ -71,7 +66,7 @@ func Query(o QueryOptions) Handler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	q := &queries{o: o}
+	q := &queries{o: o, indexes: newIndexes(o.Definitions, o.Now)}
 	q.query = &route{name: "query", methods: map[string]operation{http.MethodPost: q.answer}}
 	return newHandler(q.route, o.Log, o.Metrics)
 }
@@ -94,8 +89,8 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	if err := wantMediaType(c.Header, typeJSON); err != nil {
 		return nil, err
 	}
-	asked, err := parseQueryRequest(c.Body, q.o.Where, func(from []doc.Collection) ([]search.Source, error) {
-		return q.sources(ctx, from)
+	asked, err := parseQueryRequest(c.Body, q.o.Where, func(from []doc.Collection) (reading, error) {
+		return q.indexes.of(ctx, from, false)
 	})
 	if err != nil {
 		return nil, err
@@ -108,9 +103,13 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 		if problem := waited.Problem(); problem != nil && !asked.wait.acceptLate {
 			return nil, problem
 		}
+		// What was waited for is in the index that is read now.
+		if asked.reads, err = q.indexes.of(ctx, asked.from, false); err != nil {
+			return nil, err
+		}
 	}
 	request := search.Request{
-		From: asked.sources, Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
+		Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
 		Count: asked.count, Aggregate: asked.aggregations, Where: asked.where, Variant: asked.variant(),
 		TextOnly: !asked.projected && asked.include == nil && !asked.verified, MaxBytes: pageBytes, Now: q.o.Now(),
 	}

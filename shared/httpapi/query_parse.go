@@ -36,7 +36,7 @@ type queryRequest struct {
 	count  bool
 	wait   *waitRequest // nil: answer with what there is
 
-	sources []search.Source // of from
+	reads reading // of from
 
 	fields    []value.Path
 	projected bool         // answer with fields only
@@ -70,8 +70,8 @@ type waitRequest struct {
 }
 
 // parseQueryRequest reads a query. A refusal names the place by its pointer.
-// find tells in which indexes the collections are that it is about.
-func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Collection) ([]search.Source, error)) (*queryRequest, error) {
+// find tells in which indexes the collections are read that it is about.
+func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Collection) (reading, error)) (*queryRequest, error) {
 	object, err := readObject(body, doc.InvalidQuery, "from", "filter", "sort", "limit", "after", "count", "wait",
 		"where", "scan", "fields", "include", "aggregate", "read")
 	if err != nil {
@@ -81,14 +81,14 @@ func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Colle
 	if q.from, err = parseFrom(object["from"]); err != nil {
 		return nil, err
 	}
-	if q.sources, err = find(q.from); err != nil {
+	if q.reads, err = find(q.from); err != nil {
 		return nil, err
 	}
 	given, filtered := object["filter"]
 	if !filtered {
 		given = map[string]any{}
 	}
-	if q.filter, err = filter.Parse(given, filter.ParseOptions{Pointer: "/filter", Text: textPaths(q.sources)}); err != nil {
+	if q.filter, err = filter.Parse(given, filter.ParseOptions{Pointer: "/filter", Text: q.reads.text}); err != nil {
 		return nil, err
 	}
 	if given, has := object["sort"]; has {

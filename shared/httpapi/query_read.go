@@ -20,7 +20,7 @@ func (q *queries) find(ctx context.Context, asked *queryRequest, r search.Reques
 	if asked.verified {
 		return q.verified(ctx, asked, r)
 	}
-	result, err := q.o.Search.Search(ctx, r)
+	result, err := q.search(ctx, asked, r)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (q *queries) verified(ctx context.Context, asked *queryRequest, r search.Re
 	page := &answerPage{}
 	examined, read, bytes := 0, 0, 0
 	for limit := r.Limit; ; {
-		result, err := q.o.Search.Search(ctx, r)
+		result, err := q.search(ctx, asked, r)
 		if err != nil {
 			return nil, err
 		}

@@ -9,9 +9,11 @@ import (
 // Config is what a deployment decides. The tags say from which variables a main
 // reads it; nothing below a main looks at the environment.
 type Config struct {
-	DocumentsTable string `env:"HOLDFAST_DOCUMENTS_TABLE"`   // name of the table of documents
-	StateTable     string `env:"HOLDFAST_STATE_TABLE"`       // name of the table of the system's own records
-	QueueURL       string `env:"HOLDFAST_SIGNALS_QUEUE_URL"` // where signals travel from the relay to the indexer
+	DocumentsTable string `env:"HOLDFAST_DOCUMENTS_TABLE"`    // name of the table of documents
+	StateTable     string `env:"HOLDFAST_STATE_TABLE"`        // name of the table of the system's own records
+	QueueURL       string `env:"HOLDFAST_SIGNALS_QUEUE_URL"`  // where signals travel from the relay to the indexer
+	DeadLettersURL string `env:"HOLDFAST_DEAD_LETTERS_URL"`   // where messages go that the indexer fails at again and again
+	GivenUpURL     string `env:"HOLDFAST_RELAY_FAILURES_URL"` // where the stream's mapping tells of changes that were given up
 
 	SearchEndpoint string        `env:"HOLDFAST_OPENSEARCH_URL"`                      // URL of the OpenSearch domain
 	SearchSigned   bool          `env:"HOLDFAST_OPENSEARCH_SIGNED" envDefault:"true"` // requests to it carry an AWS signature
@@ -23,6 +25,9 @@ type Config struct {
 	FeedMargin     time.Duration `env:"HOLDFAST_FEED_MARGIN" envDefault:"10s"`        // how far behind now the change feed is safe
 	BarrierMargin  time.Duration `env:"HOLDFAST_BARRIER_MARGIN" envDefault:"2s"`      // what a wait as of now lets the change feed catch up
 	TombstoneLife  time.Duration `env:"HOLDFAST_TOMBSTONE_LIFE" envDefault:"720h"`    // how long a delete stays visible
+
+	RepairBudget time.Duration `env:"HOLDFAST_REPAIR_BUDGET"` // how long a run of repair works; 0: the standard
+	RepairSettle time.Duration `env:"HOLDFAST_REPAIR_SETTLE"` // how long after its announcement everyone writes to a new index; 0: the standard
 
 	LogLevel string `env:"HOLDFAST_LOG_LEVEL" envDefault:"info"` // debug, info, warn or error
 

@@ -30,6 +30,14 @@ func (plainWorld) Definition(_ context.Context, c doc.Collection) (collection.De
 	return collection.Definition{Name: c}, nil
 }
 
+func (w plainWorld) CurrentDefinition(ctx context.Context, c doc.Collection) (collection.Definition, error) {
+	return w.Definition(ctx, c)
+}
+
+func (plainWorld) Generations(context.Context, collection.Family) ([]collection.Generation, error) {
+	return []collection.Generation{collection.First(collection.Definition{}, search.Projector)}, nil
+}
+
 func (plainWorld) Staleness(context.Context, []doc.Collection, freshness.Waited) freshness.Staleness {
 	return freshness.Staleness{Stale: true, Notice: "It is not known how current this is."}
 }

@@ -13,6 +13,7 @@ import (
 	"holdfast/shared/doc"
 	"holdfast/shared/freshness"
 	"holdfast/shared/httpapi"
+	"holdfast/shared/jobs/repair"
 	"holdfast/shared/obs"
 	"holdfast/shared/pipeline"
 	"holdfast/shared/search"
@@ -76,8 +77,19 @@ func (a *App) Documents() httpapi.Handler {
 }
 
 // Admin is the handler of what operators ask.
-func (a *App) Admin() httpapi.Handler {
-	return httpapi.Admin(httpapi.AdminOptions{Definitions: a.store.State(), Log: a.log, Metrics: a.metrics})
+func (a *App) Admin() (httpapi.Handler, error) {
+	var missing needs
+	missing.text(a.config.DeadLettersURL, "the URL of the queue of dead letters")
+	missing.text(a.config.GivenUpURL, "the URL of the queue of changes that were given up")
+	queue, err := a.Queue()
+	if err := errors.Join(missing.err(), err); err != nil {
+		return nil, err
+	}
+	return httpapi.Admin(httpapi.AdminOptions{
+		State: a.store.State(), Signals: queue,
+		Letters: pipeline.NewDeadLetters(a.queues(), a.config.DeadLettersURL, a.config.GivenUpURL, queue),
+		Version: obs.Version(), Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
+	}), nil
 }
 
 // Query is the handler of queries. The expressions of where come from outside,
@@ -129,6 +141,21 @@ func (a *App) Indexer() (*pipeline.Indexer, error) {
 	}), nil
 }
 
+// Repair makes the index converge to the table and proves it.
+func (a *App) Repair() (*repair.Repair, error) {
+	queue, queueErr := a.Queue()
+	index, searchErr := a.Search()
+	if err := errors.Join(queueErr, searchErr); err != nil {
+		return nil, err
+	}
+	return repair.New(repair.Options{
+		Table: a.store, Index: index, State: a.store.State(), Queue: queue,
+		Margin: a.config.FeedMargin, Budget: a.config.RepairBudget, Settle: a.config.RepairSettle,
+		TombstoneLife: a.config.TombstoneLife,
+		Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
+	}), nil
+}
+
 // Queue is where signals travel.
 func (a *App) Queue() (*pipeline.SQS, error) {
 	var missing needs
@@ -136,11 +163,16 @@ func (a *App) Queue() (*pipeline.SQS, error) {
 	if err := missing.err(); err != nil {
 		return nil, err
 	}
-	return pipeline.NewSQS(sqs.NewFromConfig(a.around.AWS, func(o *sqs.Options) {
+	return pipeline.NewSQS(a.queues(), a.config.QueueURL), nil
+}
+
+// queues is a client of Amazon SQS.
+func (a *App) queues() *sqs.Client {
+	return sqs.NewFromConfig(a.around.AWS, func(o *sqs.Options) {
 		if a.config.SQSEndpoint != "" {
 			o.BaseEndpoint = aws.String(a.config.SQSEndpoint)
 		}
-	}), a.config.QueueURL), nil
+	})
 }
 
 // Search is the client of the index.

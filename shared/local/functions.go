@@ -140,7 +140,7 @@ func (f *functions) ensureIndexes(ctx context.Context) error {
 	}
 	generations := pipeline.NewGenerations(state, index, nil)
 	for _, c := range append(known, anyCollection) {
-		if _, _, err := generations.Of(ctx, c); err != nil {
+		if _, err := generations.Of(ctx, c); err != nil {
 			return fmt.Errorf("collection %s: %w", c, err)
 		}
 	}

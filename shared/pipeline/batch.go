@@ -12,8 +12,7 @@ import (
 
 // item is one document on its way into all generations of its family.
 type item struct {
-	doc    *doc.Document
-	family collection.Family
+	doc *doc.Document
 
 	later    bool   // something of the environment failed: the signal goes back
 	applied  bool   // a generation took it
@@ -59,19 +58,18 @@ func (b *batch) project(ctx context.Context, it *item) {
 		it.later = true
 		return
 	}
-	family, generations, err := r.x.o.Generations.Of(ctx, c)
+	generations, err := r.x.o.Generations.Of(ctx, c)
 	if err != nil {
 		r.unsure[c] = true
 		it.later = true
 		r.x.o.Log.WarnContext(ctx, "finding the generations of an index failed", "error", err)
 		return
 	}
-	it.family = family
-	if r.blocked[family] {
-		it.later = true
-		return
-	}
 	for _, g := range generations {
+		if r.blocked[g.Family] {
+			it.later = true
+			continue
+		}
 		if !known(g) {
 			// A newer program made this generation. It is written to as soon as
 			// this function has been replaced too.
@@ -138,15 +136,19 @@ func (b *batch) again(ctx context.Context, refused, missing []*entry) (again, no
 	redo := map[*item]bool{}
 	for _, e := range missing {
 		it := e.item
-		if redo[it] || r.blocked[it.family] {
+		family := e.generation.Family
+		if redo[it] { // all of its generations were looked up again
+			continue
+		}
+		if r.blocked[family] {
 			it.later = true
 			continue
 		}
-		if !renewed[it.family] {
-			renewed[it.family] = true
+		if !renewed[family] {
+			renewed[family] = true
 			if err := r.x.o.Generations.Renew(ctx, it.doc.ID.Collection()); err != nil {
 				r.x.o.Log.WarnContext(ctx, "creating a missing index again failed", "error", err)
-				r.blocked[it.family] = true
+				r.blocked[family] = true
 				it.later = true
 				continue
 			}
@@ -163,7 +165,7 @@ func (b *batch) again(ctx context.Context, refused, missing []*entry) (again, no
 	again, still := second.send(ctx, second.entries)
 	for _, e := range still {
 		e.item.later = true
-		r.blocked[e.item.family] = true
+		r.blocked[e.generation.Family] = true
 	}
 	return again, notAgain
 }
@@ -278,7 +280,7 @@ func (b *batch) learn(ctx context.Context, sent []*entry, outcomes []search.Outc
 	var first search.Outcome
 	for i, o := range outcomes {
 		if o.Kind != search.Environment || o.IndexMissing {
-			through[sent[i].item.family] = true
+			through[sent[i].generation.Family] = true
 			continue
 		}
 		if failed == 0 {
@@ -297,8 +299,8 @@ func (b *batch) learn(ctx context.Context, sent []*entry, outcomes []search.Outc
 		r.stopped = true
 	}
 	for _, e := range sent {
-		if !through[e.item.family] {
-			r.blocked[e.item.family] = true
+		if !through[e.generation.Family] {
+			r.blocked[e.generation.Family] = true
 		}
 	}
 }

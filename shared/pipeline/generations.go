@@ -29,7 +29,7 @@ type Ensurer interface {
 // GenerationsLife is how long a lookup of generations is believed. A new
 // generation is filled only after everyone knows of it, so this life is part of
 // how long a change of a definition takes.
-const GenerationsLife = 30 * time.Second
+const GenerationsLife = 5 * time.Second
 
 // Generations finds the generations that a collection's documents are written
 // to. It is safe for concurrent use.
@@ -55,43 +55,58 @@ func NewGenerations(registry Registry, index Ensurer, now func() time.Time) *Gen
 	return &Generations{registry: registry, index: index, now: now, known: map[collection.Family]lookup{}}
 }
 
-// Of is every generation of the collection's family that documents are written
-// to, building or active, from memory where that is fresh enough. A family
-// without any gets its first one, index included.
-func (g *Generations) Of(ctx context.Context, c doc.Collection) (collection.Family, []collection.Generation, error) {
+// Of is every generation that the collection's documents are written to, in one
+// family or, while they move to another, in two; from memory where that is fresh
+// enough. A family without any gets its first one, index included.
+func (g *Generations) Of(ctx context.Context, c doc.Collection) ([]collection.Generation, error) {
 	d, err := g.registry.Definition(ctx, c)
 	if err != nil {
-		return "", nil, fmt.Errorf("find the definition of a collection: %w", err)
+		return nil, fmt.Errorf("find the definition of a collection: %w", err)
 	}
-	family := d.Family()
+	var all []collection.Generation
+	for _, family := range d.Writes() {
+		generations, err := g.in(ctx, d, family)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, generations...)
+	}
+	return all, nil
+}
+
+// in is the written generations of one family.
+func (g *Generations) in(ctx context.Context, d collection.Definition, family collection.Family) ([]collection.Generation, error) {
 	g.mu.Lock()
 	found, ok := g.known[family]
 	g.mu.Unlock()
-	if ok && g.now().Sub(found.at) < GenerationsLife {
-		return family, found.generations, nil
+	// An age below zero is that of a clock that was set back.
+	if age := g.now().Sub(found.at); ok && age >= 0 && age < GenerationsLife {
+		return found.generations, nil
 	}
 	at := g.now()
-	generations, err := g.find(ctx, d)
+	generations, err := g.find(ctx, d, family)
 	if err != nil {
-		return family, nil, err
+		return nil, err
 	}
 	g.mu.Lock()
 	g.known[family] = lookup{generations, at}
 	g.mu.Unlock()
-	return family, generations, nil
+	return generations, nil
 }
 
-// Renew forgets what is remembered of a family and creates again what its
-// generations need, for who met a missing index.
+// Renew forgets what is remembered of a collection's families and creates again
+// what their generations need, for who met a missing index.
 func (g *Generations) Renew(ctx context.Context, c doc.Collection) error {
 	d, err := g.registry.Definition(ctx, c)
 	if err != nil {
 		return fmt.Errorf("find the definition of a collection: %w", err)
 	}
 	g.mu.Lock()
-	delete(g.known, d.Family())
+	for _, family := range d.Writes() {
+		delete(g.known, family)
+	}
 	g.mu.Unlock()
-	_, generations, err := g.Of(ctx, c)
+	generations, err := g.Of(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -107,46 +122,46 @@ func (g *Generations) Renew(ctx context.Context, c doc.Collection) error {
 }
 
 // find reads the registry, and begins the family where nobody has.
-func (g *Generations) find(ctx context.Context, d collection.Definition) ([]collection.Generation, error) {
-	all, err := g.registry.Generations(ctx, d.Family())
+func (g *Generations) find(ctx context.Context, d collection.Definition, family collection.Family) ([]collection.Generation, error) {
+	current, all, err := g.written(ctx, family)
 	if err != nil {
-		return nil, fmt.Errorf("find the generations of an index: %w", err)
+		return nil, err
 	}
-	if len(all) == 0 {
-		// Of several who begin at once the table lets one through; all of them
-		// then work with what it holds. The record comes before the index, so
-		// that only the generation that was agreed on is ever created.
-		putErr := g.registry.PutGeneration(ctx, collection.First(d, search.Projector), nil)
-		if all, err = g.registry.Generations(ctx, d.Family()); err != nil {
-			return nil, fmt.Errorf("find the generations of an index: %w", err)
-		}
-		if len(all) == 0 {
-			return nil, fmt.Errorf("begin the generations of an index: %w", putErr)
-		}
-		for _, generation := range all {
-			if !known(generation) || !written(generation) {
-				continue
-			}
-			if err := g.index.Ensure(ctx, generation); err != nil {
-				return nil, fmt.Errorf("create an index: %w", err)
-			}
-		}
+	if len(current) > 0 {
+		return current, nil
 	}
-	var current []collection.Generation
-	for _, generation := range all {
-		if written(generation) {
-			current = append(current, generation)
-		}
+	// Of several who begin at once the table lets one through; all of them
+	// then work with what it holds. The record comes before the index, so
+	// that only the generation that was agreed on is ever created.
+	putErr := g.registry.PutGeneration(ctx, collection.Next(d, family, all, search.Projector, g.now().UTC().Truncate(time.Microsecond)), nil)
+	if current, _, err = g.written(ctx, family); err != nil {
+		return nil, err
 	}
 	if len(current) == 0 {
-		return nil, fmt.Errorf("index family %q has no generation that is written to", d.Family())
+		return nil, fmt.Errorf("begin the generations of index family %q: %w", family, putErr)
+	}
+	for _, generation := range current {
+		if !known(generation) {
+			continue
+		}
+		if err := g.index.Ensure(ctx, generation); err != nil {
+			return nil, fmt.Errorf("create an index: %w", err)
+		}
 	}
 	return current, nil
 }
 
-// written reports whether documents are written to the generation.
-func written(g collection.Generation) bool {
-	return g.State == collection.Building || g.State == collection.Active
+// written are the family's generations that documents are written to, and all.
+func (g *Generations) written(ctx context.Context, family collection.Family) (written, all []collection.Generation, err error) {
+	if all, err = g.registry.Generations(ctx, family); err != nil {
+		return nil, nil, fmt.Errorf("find the generations of an index: %w", err)
+	}
+	for _, generation := range all {
+		if generation.Written() {
+			written = append(written, generation)
+		}
+	}
+	return written, all, nil
 }
 
 // known reports whether this program has the projection that fills the

@@ -118,13 +118,20 @@ func delaySeconds(d time.Duration) int32 {
 
 // Depth is the queue's own approximate count of visible, taken and delayed
 // messages.
-func (q *SQS) Depth(ctx context.Context) (int, error) {
+func (q *SQS) Depth(ctx context.Context) (int, error) { return queueDepth(ctx, q.client, q.url) }
+
+// attributesClient is the part of the SQS client that tells of a queue.
+type attributesClient interface {
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+func queueDepth(ctx context.Context, client attributesClient, url string) (int, error) {
 	names := []types.QueueAttributeName{
 		types.QueueAttributeNameApproximateNumberOfMessages,
 		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
 	}
-	answer, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(q.url), AttributeNames: names})
+	answer, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(url), AttributeNames: names})
 	if err != nil {
 		return 0, fmt.Errorf("read the queue's depth: %w", err)
 	}

@@ -35,7 +35,7 @@ func (s *search) aggregate(ctx context.Context, result *Result) error {
 			bodies = append(bodies, p.body(certain, nil))
 		}
 	}
-	answers, err := s.client.searches(ctx, s.aliases, bodies...)
+	answers, err := s.searches(ctx, bodies...)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *search) complete(ctx context.Context, p plan, q query, first found, t *
 		if after == nil {
 			return nil
 		}
-		answers, err := s.client.searches(ctx, s.aliases, p.body(q, after))
+		answers, err := s.searches(ctx, p.body(q, after))
 		if err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func TestAggregationsAgreeWithDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		index(t, c, g, append([]doc.Document{gone, deleted}, docs...)...)
-		from := []search.Source{{Collection: "orders/lines", Family: g.Family, Nested: nested}}
+		from := []search.Source{{Collection: "orders/lines", Generation: &g}}
 		t.Run(fmt.Sprintf("nested %v", nested), rapid.MakeCheck(func(rt *rapid.T) {
 			r := search.Request{From: from, Filter: filter.And{}, Now: at, Aggregate: rapid.SliceOfN(aggregations(), 1, 3).Draw(rt, "aggregations")}
 			switch rapid.IntRange(0, 3).Draw(rt, "filter") {
@@ -264,9 +264,10 @@ func TestGroupsOfManyKinds(t *testing.T) {
 		{search.Aggregation{Order: -1, Limit: 10, Group: []search.GroupBy{{Field: filter.Field{Pseudo: filter.Root}}}, Metrics: []search.Metric{of(search.Cardinality, "customer")}}, false,
 			`["orders/0"] 1|["orders/1"] 1|["orders/2"] 1|["orders/3"] 1|["orders/4"] 0|["orders/5"] 0|others 0`},
 	} {
-		r := search.Request{From: []search.Source{{Collection: "orders"}}, Filter: filter.And{}, Aggregate: []search.Aggregation{c.a}}
+		g := collection.Generation{Number: 1}
+		r := search.Request{From: []search.Source{{Collection: "orders", Generation: &g}}, Filter: filter.And{}, Aggregate: []search.Aggregation{c.a}}
 		if c.nested {
-			r.From[0].Nested = []string{"lines"}
+			g.Nested = []string{"lines"}
 		}
 		answers, err := search.AggregateInMemory(r, docs)
 		if err != nil {
@@ -416,7 +417,7 @@ func TestAggregationsOverSeveralIndexes(t *testing.T) {
 	index(t, c, own, docs[own.Family]...)
 	month, _ := search.ParseUnit("1M")
 	r := search.Request{Filter: filter.And{}, Now: at, From: []search.Source{
-		{Collection: "some", Family: shared.Family}, {Collection: "own", Family: own.Family}, {Collection: "none", Family: "none"},
+		{Collection: "some", Generation: &shared}, {Collection: "own", Generation: &own}, {Collection: "none"},
 	}}
 	for _, missing := range []bool{false, true} {
 		for _, by := range [][]search.GroupBy{
@@ -468,7 +469,7 @@ func TestTheGroupWithoutAKeyIsOne(t *testing.T) {
 		return search.Metric{Kind: kind, Path: value.PathOf("f"), Percents: []json.Number{"0", "100"}}
 	}
 	r := search.Request{
-		From: []search.Source{{Collection: "twoparts", Family: g.Family}}, Filter: filter.And{}, Now: at,
+		From: []search.Source{{Collection: "twoparts", Generation: &g}}, Filter: filter.And{}, Now: at,
 		Aggregate: []search.Aggregation{{
 			Order: -1, Limit: 10, MissingNull: true, Group: []search.GroupBy{{Field: filter.Field{Path: value.PathOf("k")}}},
 			Metrics: []search.Metric{of(search.Percentiles), of(search.Cardinality), of(search.Sum)},

@@ -108,17 +108,14 @@ func noGroups(asked []Aggregation) []Aggregate {
 // nestedFor is the field path of the declared array whose elements the
 // aggregation counts; "" where it counts documents as wholes.
 func (s *search) nestedFor(a Aggregation) string {
-	if len(a.Group) == 0 || len(s.request.From) == 0 {
+	if len(a.Group) == 0 {
 		return ""
 	}
 	found := ""
-	for path := range declaredPaths(s.request.From[0].Nested) {
+	for path := range declaredBy(s.request.From).nested {
 		everywhere := true
 		for _, g := range a.Group {
 			everywhere = everywhere && g.Field.Pseudo == "" && below(path, g.Field.Path)
-		}
-		for _, from := range s.request.From {
-			everywhere = everywhere && declaredPaths(from.Nested)[path]
 		}
 		if everywhere && len(path) > len(found) {
 			found = path

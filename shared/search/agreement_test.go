@@ -330,7 +330,7 @@ func agree(t *testing.T, definition collection.Definition) {
 	index(t, c, g, document(t, "seed/1", string(value.Append(nil, seed))))
 	index(t, c, g, docs...)
 	l := language{known: docs, text: definition.Text}
-	source := search.Source{Collection: "odd", Family: g.Family, Nested: definition.Nested, Text: definition.Text}
+	source := search.Source{Collection: "odd", Generation: &g}
 	request := search.Request{From: []search.Source{source}, Limit: 1000, Count: true, Now: at}
 	pairs, fromChance := 0, 0
 	bounds := func(rt rapid.TB, filters []map[string]any) {

@@ -78,21 +78,27 @@ func (c *Client) Write(ctx context.Context, ops []Operation) ([]Outcome, error) 
 		}
 	}
 	w := bulkWrite{client: c, ops: ops, outcomes: make([]Outcome, len(ops)), most: c.bulkBytes}
-	for from := 0; from < len(ops); {
+	return w.run(ctx), nil
+}
+
+// run sends all operations, one request after the other.
+func (w *bulkWrite) run(ctx context.Context) []Outcome {
+	for from := 0; from < len(w.ops); {
 		to := w.cut(from)
 		if broken := w.send(ctx, from, to); broken != nil {
-			w.fill(to, len(ops), *broken)
+			w.fill(to, len(w.ops), *broken)
 			break
 		}
 		from = to
 	}
-	return w.outcomes, nil
+	return w.outcomes
 }
 
-// bulkWrite is one call of Write.
+// bulkWrite is one call of Write or Erase.
 type bulkWrite struct {
 	client   *Client
 	ops      []Operation
+	erases   bool // the operations, which have no source then, take out
 	outcomes []Outcome
 	most     int // bytes of a request; halved when one is too large
 }
@@ -172,15 +178,22 @@ func (w *bulkWrite) body(from, to int) []byte {
 	for _, op := range w.ops[from:to] {
 		size += w.lineBytes(op)
 	}
+	action := `{"index":{"_index":"`
+	if w.erases {
+		action = `{"delete":{"_index":"`
+	}
 	body := make([]byte, 0, size)
 	for _, op := range w.ops[from:to] {
-		body = append(body, `{"index":{"_index":"`...)
+		body = append(body, action...)
 		body = append(body, w.client.IndexName(op.Generation)...)
 		body = append(body, `","_id":`...)
 		body = value.AppendString(body, string(op.ID))
 		body = append(body, `,"version_type":"external_gte","version":`...)
 		body = strconv.AppendInt(body, int64(op.Version), 10)
 		body = append(body, "}}\n"...)
+		if w.erases {
+			continue
+		}
 		body = append(body, op.Source...)
 		body = append(body, '\n')
 	}
@@ -189,10 +202,13 @@ func (w *bulkWrite) body(from, to int) []byte {
 
 // bulkItem is the answer about one operation.
 type bulkItem struct {
-	Index struct {
-		Status int          `json:"status"`
-		Error  *engineError `json:"error"`
-	} `json:"index"`
+	Index  *bulkResult `json:"index"`
+	Delete *bulkResult `json:"delete"`
+}
+
+type bulkResult struct {
+	Status int          `json:"status"`
+	Error  *engineError `json:"error"`
 }
 
 // take reads the items of an answer. What it does not tell, because it is cut
@@ -210,6 +226,15 @@ func (w *bulkWrite) take(a answer, from, to int) {
 		if err := items.Decode(&item); err != nil {
 			return
 		}
-		w.outcomes[i] = outcomeOf(item)
+		switch {
+		case item.Index != nil:
+			w.outcomes[i] = outcomeOf(*item.Index)
+		case item.Delete != nil && item.Delete.Status == http.StatusNotFound && item.Delete.Error == nil:
+			w.outcomes[i] = Outcome{Kind: Applied, Status: item.Delete.Status} // there was nothing
+		case item.Delete != nil:
+			w.outcomes[i] = outcomeOf(*item.Delete)
+		default:
+			w.outcomes[i] = outcomeOf(bulkResult{})
+		}
 	}
 }

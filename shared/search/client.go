@@ -132,6 +132,35 @@ func (c *Client) read(ctx context.Context, method, path string, body []byte) (an
 	return a, err
 }
 
+// ask is read with the answer decoded into v. The error is a *failure where the
+// answer is none of success.
+func (c *Client) ask(ctx context.Context, method, path string, body []byte, v any) error {
+	a, err := c.read(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if f := a.failed(); f != nil {
+		return f
+	}
+	if err := json.Unmarshal(a.body, v); err != nil {
+		return fmt.Errorf("read the answer of opensearch: %w", err)
+	}
+	return nil
+}
+
+// change is perform for requests whose answer says nothing but that they were
+// carried out. The error is a *failure where they were not.
+func (c *Client) change(ctx context.Context, method, path string, body []byte) error {
+	a, err := c.perform(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if f := a.failed(); f != nil {
+		return f
+	}
+	return nil
+}
+
 // failed is the failure that the answer tells of, or nil for a success.
 func (a answer) failed() *failure {
 	if a.status/100 == 2 {

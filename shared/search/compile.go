@@ -61,13 +61,18 @@ type declared struct {
 	nested, text map[string]bool
 }
 
-// declaredBy is what all the sources declare.
+// declaredBy is what all the sources declare. Those without an index have no
+// document that anything could be declared of.
 func declaredBy(from []Source) declared {
 	var d declared
-	for i, s := range from {
-		nested, text := declaredPaths(s.Nested), declaredPaths(s.Text)
-		if i == 0 {
-			d = declared{nested: nested, text: text}
+	first := true
+	for _, s := range from {
+		if s.Generation == nil {
+			continue
+		}
+		nested, text := declaredPaths(s.Generation.Nested), declaredPaths(s.Generation.Text)
+		if first {
+			d, first = declared{nested: nested, text: text}, false
 			continue
 		}
 		maps.DeleteFunc(d.nested, func(path string, _ bool) bool { return !nested[path] })

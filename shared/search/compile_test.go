@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"holdfast/shared/collection"
 	"holdfast/shared/filter"
 	"holdfast/shared/search"
 )
@@ -60,7 +61,7 @@ func TestDeepElementsStaySmall(t *testing.T) {
 		path += ".a"
 		nested = append(nested, path[1:])
 	}
-	for _, from := range [][]search.Source{nil, {{Nested: nested}}} {
+	for _, from := range [][]search.Source{nil, {{Generation: &collection.Generation{Nested: nested}}}} {
 		may, sure := search.ReadingText(search.Compile(e, from...))
 		if n := len(may) + len(sure); n > 200_000 {
 			t.Errorf("%d bytes of queries", n)
@@ -77,7 +78,7 @@ func BenchmarkCompileElements(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				search.Compile(e, search.Source{Nested: nested})
+				search.Compile(e, search.Source{Generation: &collection.Generation{Nested: nested}})
 			}
 		})
 	}

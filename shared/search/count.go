@@ -13,7 +13,7 @@ func (s *search) count(ctx context.Context, result *Result) error {
 	if s.reading.sure.constant == undecided {
 		body["aggs"] = object{sureName: object{"filter": s.reading.sure.dsl()}}
 	}
-	answers, err := s.client.searches(ctx, s.aliases, body)
+	answers, err := s.searches(ctx, body)
 	if err != nil {
 		return err
 	}

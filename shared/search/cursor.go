@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,30 +85,48 @@ func sign(key, content []byte) []byte {
 }
 
 type cursorContent struct {
-	Query string            `json:"q"`
+	Query string `json:"q"`
+	// After are the sort values, those of a crowd without the last ones.
 	After []json.RawMessage `json:"a"`
+	// Within are the keys of a mark within a crowd, each a value or an array of
+	// one string, which has the turns.
+	Within []json.RawMessage `json:"w,omitempty"`
+	Past   bool              `json:"p,omitempty"`
 }
 
-// encodeCursor makes the cursor that goes on after a position of a query.
-func encodeCursor(key []byte, query string, after position) (string, error) {
-	content := cursorContent{Query: query, After: make([]json.RawMessage, len(after))}
-	for i, v := range after {
+// encodeCursor makes the cursor that goes on after a mark in a query's answer.
+func encodeCursor(key []byte, query string, after *mark) (string, error) {
+	content := cursorContent{Query: query, Past: after.past}
+	values := make([]any, len(after.at), len(after.at)+len(after.within))
+	copy(values, after.at)
+	for _, e := range after.within {
+		if e.long {
+			values = append(values, []string{base64.RawStdEncoding.EncodeToString(appendTurns(nil, e.turns))})
+		} else {
+			values = append(values, e.value)
+		}
+	}
+	for i, v := range values {
 		text, err := json.Marshal(v)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("write a cursor: %w", err)
 		}
-		content.After[i] = text
+		if i < len(after.at) {
+			content.After = append(content.After, text)
+		} else {
+			content.Within = append(content.Within, text)
+		}
 	}
 	text, err := json.Marshal(content)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("write a cursor: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(slices.Concat([]byte{cursorLayout}, sign(key, text), text)), nil
 }
 
 // decodeCursor reads a cursor for a query. Errors are of kind InvalidCursor and
 // CursorMismatch.
-func decodeCursor(key []byte, s, query string, order []orderBy) (position, error) {
+func decodeCursor(key []byte, s, query string, order []orderBy) (*mark, error) {
 	invalid := doc.Errorf(doc.InvalidCursor, "the cursor is not one that a query gave")
 	b, err := base64.RawURLEncoding.Strict().DecodeString(s)
 	if err != nil || len(b) < 1+cursorCode || b[0] != cursorLayout {
@@ -124,11 +143,37 @@ func decodeCursor(key []byte, s, query string, order []orderBy) (position, error
 	if content.Query != query {
 		return nil, doc.Errorf(doc.CursorMismatch, "the cursor belongs to a query with another from, filter or sort")
 	}
-	after, ok := sortValues(content.After)
-	if !ok || len(after) != len(order) {
+	after, ok := content.mark()
+	if !ok || !after.fits(len(order)) {
 		return nil, invalid
 	}
 	return after, nil
+}
+
+func (c cursorContent) mark() (*mark, bool) {
+	at, ok := sortValues(c.After)
+	if !ok {
+		return nil, false
+	}
+	m := &mark{at: at, past: c.Past}
+	for _, text := range c.Within {
+		var encoded []string
+		if json.Unmarshal(text, &encoded) == nil && len(encoded) == 1 {
+			b, err := base64.RawStdEncoding.DecodeString(encoded[0])
+			turns, ok := readTurns(b)
+			if err != nil || !ok {
+				return nil, false
+			}
+			m.within = append(m.within, edge{long: true, turns: turns})
+			continue
+		}
+		v, ok := sortValues([]json.RawMessage{text})
+		if !ok {
+			return nil, false
+		}
+		m.within = append(m.within, edge{value: v[0]})
+	}
+	return m, true
 }
 
 // queryName is a text that is equal for equal from, filter and sort.

@@ -65,8 +65,9 @@ func sharedGeneration() collection.Generation {
 
 func sourcesOf(names ...doc.Collection) []search.Source {
 	var from []search.Source
+	g := sharedGeneration()
 	for _, n := range names {
-		from = append(from, search.Source{Collection: n, Family: collection.SharedFamily})
+		from = append(from, search.Source{Collection: n, Generation: &g})
 	}
 	return from
 }

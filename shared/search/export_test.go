@@ -24,16 +24,16 @@ func Compile(e filter.Expr, from ...Source) reading { return compile(e, declared
 // thousand.
 func MayAndSure(ctx context.Context, c *Client, r Request, filters []filter.Expr) (may, sure []map[string]bool, err error) {
 	var bodies []object
-	var aliases []string
+	var last *search
 	for _, e := range filters {
 		r.Filter = e
 		s := newSearch(c, r)
-		aliases = s.aliases
+		last = s
 		for _, q := range []query{s.reading.may, s.reading.sure} {
 			bodies = append(bodies, object{"query": allOf(s.scope, q).dsl(), "size": 1000, "_source": false, "track_total_hits": false, "sort": []string{fieldID}})
 		}
 	}
-	answers, err := c.searches(ctx, aliases, bodies...)
+	answers, err := last.searches(ctx, bodies...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,10 +72,14 @@ func LimitExamined(c *Client, most int) { c.budget = most }
 
 // EncodeCursor makes a cursor.
 func EncodeCursor(key []byte, query string, after []any) (string, error) {
-	return encodeCursor(key, query, after)
+	return encodeCursor(key, query, &mark{at: after})
 }
 
 // DecodeCursor reads a cursor of a query with so many keys.
 func DecodeCursor(key []byte, cursor, query string, keys int) ([]any, error) {
-	return decodeCursor(key, cursor, query, make([]orderBy, keys))
+	m, err := decodeCursor(key, cursor, query, make([]orderBy, keys))
+	if err != nil {
+		return nil, err
+	}
+	return m.at, nil
 }

@@ -3,38 +3,47 @@ package search
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"holdfast/shared/collection"
 )
 
-// Ensure creates the generation's index where it is missing and, for one that
-// is read, sees that the family has its alias. It may be called at any time by
-// any number of callers. An index that was made for another projection is an
-// error.
+// ErrMisfit says that the index of a generation was made for another one, or
+// not by this program at all. It has to be made anew.
+var ErrMisfit = errors.New("the index does not fit its generation")
+
+// Ensure creates the generation's index where it is missing and, for an active
+// one, gives the family its alias where no index has it, or this one without the
+// filter that hides markers. It may be called at any time by any number of
+// callers. Moving the alias from one generation to the next is not its decision.
+//
+// The error is ErrMisfit for an index that is there and does not fit, else of
+// kind IndexUnavailable.
 func (c *Client) Ensure(ctx context.Context, g collection.Generation) error {
 	index := c.IndexName(g)
 	c.guard(ctx)
-	body, err := json.Marshal(indexBody(g, c.prefix, c.replicas))
+	body, err := json.Marshal(indexBody(g, c.replicas))
 	if err != nil {
 		return fmt.Errorf("write the mapping of index %s: %w", index, err)
 	}
-	a, err := c.perform(ctx, http.MethodPut, "/"+index, body)
-	if err != nil {
-		return fmt.Errorf("create index %s: %w", index, err)
-	}
-	f := a.failed()
+	err = c.change(ctx, http.MethodPut, "/"+index, body)
+	var f *failure
 	switch {
-	case f == nil:
-		return nil
-	case f.kind != "resource_already_exists_exception":
-		return fmt.Errorf("create index %s: %w", index, f)
-	}
-	if err := c.checkMade(ctx, index, g); err != nil {
-		return err
+	case err == nil:
+	case errors.As(err, &f) && f.kind == "resource_already_exists_exception":
+		made, err := c.description(ctx, index, g)
+		switch {
+		case err != nil:
+			return err
+		case made == nil:
+			return unavailable(fmt.Errorf("create index %s: it was there and is not any more", index))
+		case !made.fits(g):
+			return fmt.Errorf("index %s: %w", index, ErrMisfit)
+		}
+	default:
+		return unavailable(fmt.Errorf("create index %s: %w", index, err))
 	}
 	if g.State != collection.Active {
 		return nil
@@ -42,135 +51,16 @@ func (c *Client) Ensure(ctx context.Context, g collection.Generation) error {
 	return c.ensureAlias(ctx, index, g.Family)
 }
 
-// checkMade compares the generation that an index says it was made for.
-func (c *Client) checkMade(ctx context.Context, index string, g collection.Generation) error {
-	a, err := c.read(ctx, http.MethodGet, "/"+index+"/_mapping?filter_path=*.mappings._meta", nil)
-	if err != nil {
-		return fmt.Errorf("look at index %s: %w", index, err)
-	}
-	if f := a.failed(); f != nil {
-		return fmt.Errorf("look at index %s: %w", index, f)
-	}
-	var mapping mappingAnswer
-	if err := json.Unmarshal(a.body, &mapping); err != nil {
-		return fmt.Errorf("look at index %s: %w", index, err)
-	}
-	var made collection.Generation
-	if err := json.Unmarshal(mapping[index].Mappings.Meta[metaKey], &made); err != nil {
-		return fmt.Errorf("index %s does not say which generation it holds: %w", index, err)
-	}
-	if made.Family != g.Family || made.Number != g.Number || made.Projector != g.Projector || made.Revision != g.Revision {
-		return fmt.Errorf("index %s was made for another generation: projector %d and revision %d, not %d and %d",
-			index, made.Projector, made.Revision, g.Projector, g.Revision)
-	}
-	return nil
-}
-
-// ensureAlias gives the family its alias where no generation has it. Moving it
-// from one generation to the next is not this client's decision.
-func (c *Client) ensureAlias(ctx context.Context, index string, family collection.Family) error {
-	alias := family.Alias(c.prefix)
-	a, err := c.read(ctx, http.MethodGet, "/_alias/"+alias, nil)
-	if err != nil {
-		return fmt.Errorf("look at alias %s: %w", alias, err)
-	}
-	f := a.failed()
-	switch {
-	case f == nil:
-		return nil
-	case f.status != http.StatusNotFound:
-		return fmt.Errorf("look at alias %s: %w", alias, f)
-	}
-	body, err := json.Marshal(aliasFilter())
-	if err != nil {
-		return fmt.Errorf("write alias %s: %w", alias, err)
-	}
-	if a, err = c.perform(ctx, http.MethodPut, "/"+index+"/_alias/"+alias, body); err != nil {
-		return fmt.Errorf("add alias %s: %w", alias, err)
-	}
-	if f := a.failed(); f != nil {
-		return fmt.Errorf("add alias %s: %w", alias, f)
-	}
-	return nil
-}
-
-// autoCreate is the cluster's setting that makes a write to a missing index
-// create it, with a mapping nobody chose.
-const autoCreate = "action.auto_create_index"
-
-// guard turns automatic creation off for our prefix, once per client. A
-// cluster that does not let us is warned about and used all the same.
-func (c *Client) guard(ctx context.Context) {
-	c.creation.Lock()
-	defer c.creation.Unlock()
-	if c.guarded {
-		return
-	}
-	if err := c.forbidAutoCreation(ctx); err != nil {
-		c.log.WarnContext(ctx, "automatic index creation could not be turned off", "prefix", c.prefix, "error", err)
-		return
-	}
-	c.guarded = true
-}
-
-func (c *Client) forbidAutoCreation(ctx context.Context) error {
-	a, err := c.read(ctx, http.MethodGet, "/_cluster/settings?flat_settings=true&include_defaults=true&filter_path="+
-		url.QueryEscape("*."+strings.ReplaceAll(autoCreate, ".", `\.`)+",*."+autoCreate), nil)
-	if err != nil {
-		return err
-	}
-	if f := a.failed(); f != nil {
-		return f
-	}
-	var settings struct {
-		Persistent, Transient, Defaults map[string]any
-	}
-	if err := json.Unmarshal(a.body, &settings); err != nil {
-		return fmt.Errorf("read the cluster's settings: %w", err)
-	}
-	current := "true"
-	for _, level := range []map[string]any{settings.Transient, settings.Persistent, settings.Defaults} {
-		if v, ok := level[autoCreate]; ok {
-			current = fmt.Sprint(v)
-			break
-		}
-	}
-	wanted, change := forbidding(current, c.prefix)
-	if !change {
+// Remove deletes the generation's index, with all that is in it. One that is not
+// there is none the less removed. Errors are of kind IndexUnavailable.
+func (c *Client) Remove(ctx context.Context, g collection.Generation) error {
+	index := c.IndexName(g)
+	err := c.change(ctx, http.MethodDelete, "/"+index, nil)
+	var f *failure
+	if err == nil || errors.As(err, &f) && f.kind == missingIndex {
 		return nil
 	}
-	body, err := json.Marshal(object{"persistent": object{autoCreate: wanted}})
-	if err != nil {
-		return err
-	}
-	if a, err = c.perform(ctx, http.MethodPut, "/_cluster/settings?flat_settings=true", body); err != nil {
-		return err
-	}
-	if f := a.failed(); f != nil {
-		return f
-	}
-	return nil
-}
-
-// forbidding is the setting's value that adds our prefix to what is not
-// created, and whether that changes anything. The value is true, false or a
-// list of patterns of which the first that fits decides; what fits none is not
-// created.
-func forbidding(current, prefix string) (wanted string, change bool) {
-	ours := "-" + prefix + "-*"
-	switch current {
-	case "false":
-		return current, false
-	case "true", "":
-		return ours + ",+*", true
-	}
-	for pattern := range strings.SplitSeq(current, ",") {
-		pattern = strings.TrimSpace(pattern)
-		if base, ok := strings.CutSuffix(pattern, "*"); ok && strings.HasPrefix(base, "-") && strings.HasPrefix(ours, base) {
-			return current, false
-		}
-	}
-	return ours + "," + current, true
+	return unavailable(fmt.Errorf("remove index %s: %w", index, err))
 }
 
 // Refresh makes what was written to the generations' indexes searchable. A
@@ -193,15 +83,8 @@ func (c *Client) Refresh(ctx context.Context, generations []collection.Generatio
 // reduction that leaves new ones out.
 func (c *Client) MappedFields(ctx context.Context, g collection.Generation) (Fields, error) {
 	index := c.IndexName(g)
-	a, err := c.read(ctx, http.MethodGet, "/"+index+"/_mapping", nil)
-	if err != nil {
-		return nil, fmt.Errorf("read the mapping of index %s: %w", index, err)
-	}
-	if f := a.failed(); f != nil {
-		return nil, fmt.Errorf("read the mapping of index %s: %w", index, f)
-	}
 	var mapping mappingAnswer
-	if err := json.Unmarshal(a.body, &mapping); err != nil {
+	if err := c.ask(ctx, http.MethodGet, "/"+index+"/_mapping", nil, &mapping); err != nil {
 		return nil, fmt.Errorf("read the mapping of index %s: %w", index, err)
 	}
 	known := Fields{}

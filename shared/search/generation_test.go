@@ -40,7 +40,7 @@ func TestOwnIndexes(t *testing.T) {
 	if err := c.Ensure(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
-	from := []search.Source{{Collection: "orders", Family: g.Family}}
+	from := []search.Source{{Collection: "orders", Generation: &g}}
 	index(t, c, g,
 		document(t, "orders/1", `{"lines":[{"p":"x","q":1},{"p":"y"},7],"note":"some words","box":[{"items":[{"n":"deep"}]}]}`),
 		document(t, "orders/2", `{"lines":"none","note":5,"box":{"items":[]}}`))
@@ -108,32 +108,6 @@ func number(t testing.TB, text string) any {
 	return document(t, "n/1", `{"n":`+text+`}`).Data["n"]
 }
 
-// An index without its alias gets it back; one of another generation that has
-// it keeps it.
-func TestAliases(t *testing.T) {
-	c := newIndex(t)
-	first := sharedGeneration()
-	second := first
-	second.Number, second.State = 2, collection.Building
-	for _, g := range []collection.Generation{second, first} {
-		for range 2 {
-			if err := c.Ensure(t.Context(), g); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	index(t, c, first, document(t, "a/1", `{}`))
-	index(t, c, second, document(t, "a/1", `{}`), document(t, "a/2", `{}`))
-	second.State = collection.Active
-	if err := c.Ensure(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Search(t.Context(), search.Request{From: sourcesOf("a"), Limit: 10})
-	if err != nil || len(r.Documents) != 1 {
-		t.Fatalf("found %v, %v", r.Documents, err)
-	}
-}
-
 func TestCancelledCalls(t *testing.T) {
 	c, err := search.NewClient(search.Options{URL: "http://127.0.0.1:1", Prefix: "p"})
 	if err != nil {
@@ -146,6 +120,24 @@ func TestCancelledCalls(t *testing.T) {
 	}
 	if _, err := c.Versions(ctx, []search.VersionOf{{Generation: sharedGeneration(), IDs: []doc.ID{"a/1"}}}); doc.KindOf(err) != doc.IndexUnavailable {
 		t.Error(err)
+	}
+	g := sharedGeneration()
+	for name, call := range map[string]func() error{
+		"Ensure":  func() error { return c.Ensure(ctx, g) },
+		"Inspect": func() error { _, err := c.Inspect(ctx, g); return err },
+		"Swap":    func() error { return c.Swap(ctx, g, nil) },
+		"Remove":  func() error { return c.Remove(ctx, g) },
+		"Held":    func() error { _, err := c.Held(ctx, g, []doc.ID{"a/1"}); return err },
+		"Walk":    func() error { _, err := c.Walk(ctx, g, search.WalkQuery{}); return err },
+		"Counts":  func() error { _, err := c.Counts(ctx, g); return err },
+		"Refresh": func() error { return c.Refresh(ctx, []collection.Generation{g}) },
+	} {
+		if err := call(); doc.KindOf(err) != doc.IndexUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if o, err := c.Erase(ctx, g, []doc.Signal{{ID: "a/1", Version: 1}}); err != nil || o[0].Kind != search.Environment {
+		t.Errorf("%v, %v", o, err)
 	}
 	if o := mustWrite(t, c, []search.Operation{}); len(o) != 0 {
 		t.Error(o)

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"encoding/json"
 	"strings"
 
 	"holdfast/shared/collection"
@@ -17,14 +16,12 @@ const (
 
 type object = map[string]any
 
-// indexBody is the request that creates the generation's index. A generation
-// that is read also gets the family's alias, whose filter hides the markers of
-// deleted documents, in the same step.
+// indexBody is the request that creates the generation's index.
 //
 // The codec stays the default one: best_compression took a third off the store
 // of 20,000 small documents and made pages of 1,000 four times slower.
-func indexBody(g collection.Generation, prefix string, replicas int) object {
-	body := object{
+func indexBody(g collection.Generation, replicas int) object {
+	return object{
 		"settings": object{
 			"index.number_of_shards":             1,
 			"index.number_of_replicas":           replicas,
@@ -36,27 +33,23 @@ func indexBody(g collection.Generation, prefix string, replicas int) object {
 			"index.mapping.nested_objects.limit": 2 * maxElements,
 			"index.mapping.depth.limit":          maxDepth,
 		},
-		"mappings": object{
-			"dynamic":           "strict",
-			"date_detection":    false,
-			"numeric_detection": false,
-			"dynamic_templates": leafTemplates(),
-			"_meta":             object{metaKey: g},
-			"properties":        systemFields(g),
-		},
+		"mappings": indexMapping(g),
 	}
-	if g.State == collection.Active {
-		body["aliases"] = object{g.Family.Alias(prefix): aliasFilter()}
+}
+
+func indexMapping(g collection.Generation) object {
+	return object{
+		"dynamic":           "strict",
+		"date_detection":    false,
+		"numeric_detection": false,
+		"dynamic_templates": leafTemplates(),
+		"_meta":             object{metaKey: g},
+		"properties":        systemFields(g),
 	}
-	return body
 }
 
 // metaKey is where an index keeps the generation that it was made for.
 const metaKey = "holdfast"
-
-func aliasFilter() object {
-	return object{"filter": object{"bool": object{"must_not": object{"term": object{fieldDeleted: true}}}}}
-}
 
 // leafTemplates map a leaf by its name, whatever its first value looks like.
 func leafTemplates() []object {
@@ -154,7 +147,6 @@ type mappedField struct {
 // mappingAnswer is what OpenSearch says about one index's mapping.
 type mappingAnswer map[string]struct {
 	Mappings struct {
-		Meta       map[string]json.RawMessage `json:"_meta"`
-		Properties map[string]mappedField     `json:"properties"`
+		Properties map[string]mappedField `json:"properties"`
 	} `json:"mappings"`
 }

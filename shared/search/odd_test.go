@@ -94,7 +94,7 @@ func TestOddDocumentsAreFound(t *testing.T) {
 			}
 			rng.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 			index(t, c, g, docs...)
-			from := []search.Source{{Collection: "odd", Family: g.Family}}
+			from := []search.Source{{Collection: "odd", Generation: &g}}
 			find := func(e filter.Expr, d doc.Document, what string) {
 				t.Helper()
 				r, err := c.Search(t.Context(), search.Request{From: from, Filter: e, Limit: 100})

@@ -64,7 +64,7 @@ func sortDSL(order []orderBy) []object {
 }
 
 // positionOf is where a document stands by its content, which is where the
-// index puts it if it knows all of its keys.
+// index puts it if it knows all of its keys in full.
 func positionOf(d doc.Document, order []orderBy) position {
 	p := make(position, len(order))
 	for i, by := range order {
@@ -80,7 +80,7 @@ func positionOf(d doc.Document, order []orderBy) position {
 		case filter.UpdatedAt:
 			p[i] = json.Number(strconv.FormatInt(d.UpdatedAt.UnixMicro(), 10))
 		default:
-			p[i] = orderKey(by.key.Path.SortKey(d.Data, by.desc))
+			p[i] = wholeKey(by.key.Path.SortKey(d.Data, by.desc))
 		}
 	}
 	return p

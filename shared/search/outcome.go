@@ -6,10 +6,10 @@ import (
 )
 
 // outcomeOf reads what a bulk answer says about one operation.
-func outcomeOf(item bulkItem) Outcome {
-	status := item.Index.Status
+func outcomeOf(item bulkResult) Outcome {
+	status := item.Status
 	var kind, reason string
-	if e := item.Index.Error; e != nil {
+	if e := item.Error; e != nil {
 		kind, reason = e.Type, e.Reason
 		for cause := e.CausedBy; cause != nil; cause = cause.CausedBy {
 			reason += ": " + cause.Reason
@@ -20,7 +20,7 @@ func outcomeOf(item bulkItem) Outcome {
 		return Outcome{Kind: Applied, Status: status}
 	case status == http.StatusConflict && kind == "version_conflict_engine_exception":
 		return Outcome{Kind: Stale, Status: status}
-	case status == http.StatusNotFound && kind == "index_not_found_exception":
+	case status == http.StatusNotFound && kind == missingIndex:
 		return Outcome{Kind: Environment, Status: status, Reason: "the index is missing", IndexMissing: true}
 	case status == http.StatusBadRequest && !aboutCluster(kind, reason):
 		return Outcome{Kind: Refused, Status: status, Reason: refusal(kind, reason), Field: refusedField(reason)}
@@ -35,7 +35,7 @@ func outcomeOf(item bulkItem) Outcome {
 func aboutCluster(kind, reason string) bool {
 	switch kind {
 	case "validation_exception", // this action would add shards, but the cluster has its most
-		"index_closed_exception",
+		closedIndex,
 		"invalid_index_name_exception",
 		"cluster_block_exception",
 		"resource_already_exists_exception",

@@ -2,29 +2,33 @@ package search
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"holdfast/shared/doc"
 )
 
 // page fills the page: hits in order, those that the index is not sure of
 // decided by looking, until the limit, the bytes or the budget are used up.
-func (s *search) page(ctx context.Context, after position, result *Result) error {
+func (s *search) page(ctx context.Context, after *mark, result *Result) error {
 	hits, strays, err := s.open(ctx, after, result)
 	if err != nil {
 		return err
 	}
-	last, bytes, examined := after, 0, 0
-	end := func(at position) error {
-		next, err := encodeCursor(s.key, s.name, at)
+	var last spot // passed on this page
+	bytes, examined := 0, 0
+	cursor := func(at spot) (string, error) {
+		m, err := strays.crowds.markAfter(at)
 		if err != nil {
-			return fmt.Errorf("write a cursor: %w", err)
+			return "", err
 		}
-		result.Next = next
-		return nil
+		return encodeCursor(s.key, s.name, m)
 	}
-	var places []position
-	result.CursorAfter = func(i int) (string, error) { return encodeCursor(s.key, s.name, places[i]) }
+	end := func() (err error) {
+		result.Next, err = cursor(last)
+		return err
+	}
+	var places []spot
+	result.CursorAfter = func(i int) (string, error) { return cursor(places[i]) }
 	defer func() { result.Examined += examined }()
 	wanted := func() int { return s.request.Limit - len(result.Documents) + 1 }
 	h, at, err := hits.next(ctx, wanted())
@@ -32,13 +36,35 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 		if err != nil {
 			return err
 		}
+		stray := strays.first()
+		key, crowded := at.crowded()
+		// A page that is full only has to know whether there is more.
+		if crowded && len(result.Documents) < s.request.Limit && !stray.precedes(at, key, s.order) {
+			if examined >= s.client.budget {
+				return end()
+			}
+			crowd := at
+			var looked int
+			h, at, looked, err = s.gather(ctx, hits, h, at, strays, s.client.budget-examined, result)
+			examined += looked
+			if errors.Is(err, errCrowdTooLarge) {
+				if last.at == nil {
+					return s.tooCostly("the sort", looked+1)
+				}
+				return end() // the next page has room for it
+			}
+			if stray = strays.first(); stray == nil || !stray.at.sameCrowd(crowd, key) {
+				last = spot{at: crowd, past: true}
+			}
+			continue
+		}
 		var d doc.Document
 		var text string
 		var size int
-		switch stray := strays.first(); {
+		switch {
 		case h == nil && stray == nil:
 			if strays.dropped {
-				return end(last)
+				return end()
 			}
 			return nil
 		case h == nil || stray != nil && stray.at.compare(at, s.order) < 0:
@@ -48,9 +74,9 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			text = stray.hit.Source.Raw
 			size = s.bytesOf(&stray.hit)
 			if s.full(result, bytes, size) {
-				return end(last)
+				return end()
 			}
-			last = stray.at
+			last = spot{at: stray.at}
 			strays.shift()
 		default:
 			var matches, looked bool
@@ -59,9 +85,11 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 			}
 			text, size = h.Source.Raw, s.bytesOf(h)
 			if matches && s.full(result, bytes, size) {
-				return end(last)
+				return end()
 			}
-			last = at
+			if !crowded {
+				last = spot{at: at}
+			}
 			if looked {
 				examined++
 			}
@@ -70,7 +98,7 @@ func (s *search) page(ctx context.Context, after position, result *Result) error
 					result.Documents, result.Texts = append(result.Documents, d), append(result.Texts, text)
 					places = append(places, last)
 				}
-				return end(last)
+				return end()
 			}
 			h, at, err = hits.next(ctx, wanted())
 			if !matches {
@@ -98,22 +126,23 @@ func (s *search) bytesOf(h *hit) int {
 // the question whether there are documents that the index may put at a wrong
 // place; only where there are any, they are taken out of the index's order and
 // put into it again by their content.
-func (s *search) open(ctx context.Context, after position, result *Result) (*stream, *strays, error) {
-	hits := s.stream(s.may(), s.order, after, s.request.Limit+1)
+func (s *search) open(ctx context.Context, after *mark, result *Result) (*stream, *strays, error) {
+	from := after.searchAfter(s.order)
+	hits := s.stream(s.may(), s.order, from, s.request.Limit+1)
 	lost := misplaced(s.order)
 	if lost.constant == never {
-		return hits, &strays{}, nil
+		return hits, &strays{after: after}, nil
 	}
 	ask := object{"query": allOf(s.may(), lost).dsl(), "size": 0, "track_total_hits": s.client.budget + 1}
-	answers, err := s.client.searches(ctx, s.aliases,
-		s.body(hits.query, s.order, after, hits.size), ask)
+	answers, err := s.searches(ctx,
+		s.body(hits.query, s.order, from, hits.size), ask)
 	if err != nil {
 		return nil, nil, err
 	}
 	many := answers[1].Hits.Total.Value
 	if many == 0 {
 		hits.take(answers[0].Hits.Hits)
-		return hits, &strays{}, nil
+		return hits, &strays{after: after}, nil
 	}
 	if many > s.client.budget {
 		return nil, nil, s.tooCostly("the sort", many)
@@ -122,5 +151,5 @@ func (s *search) open(ctx context.Context, after position, result *Result) (*str
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.stream(allOf(s.may(), not(lost)), s.order, after, s.request.Limit+1), strays, nil
+	return s.stream(allOf(s.may(), not(lost)), s.order, from, s.request.Limit+1), strays, nil
 }

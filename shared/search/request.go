@@ -88,17 +88,15 @@ func moment(micros *int64) time.Time {
 	return time.UnixMicro(*micros).UTC()
 }
 
-// searches runs searches over the aliases in one request. Aliases that do not
-// exist yet have no documents; a shard that fails, fails the search, because
-// half an answer looks like a whole one.
+// searches runs searches over the indexes, at least one, in one request. The
+// error is errIndexGone where one of them is not there. A shard that fails, fails
+// the search, because half an answer looks like a whole one.
 //
 // OpenSearch stops them when the context's time is over, and also when the
 // connection ends, which it does when the context is cancelled: nobody waits
 // for a search that still runs.
-func (c *Client) searches(ctx context.Context, aliases []string, bodies ...object) ([]found, error) {
-	about := object{
-		"index": aliases, "ignore_unavailable": true, "allow_no_indices": true, "allow_partial_search_results": false,
-	}
+func (c *Client) searches(ctx context.Context, indexes []string, bodies ...object) ([]found, error) {
+	about := object{"index": indexes, "allow_partial_search_results": false}
 	if end, ok := ctx.Deadline(); ok {
 		left := max(time.Until(end), time.Millisecond)
 		about["cancel_after_time_interval"] = strconv.FormatInt(left.Milliseconds(), 10) + "ms"
@@ -151,10 +149,20 @@ func (c *Client) searches(ctx context.Context, aliases []string, bodies ...objec
 	return told.Responses, nil
 }
 
+// What OpenSearch calls an index that is not there, and one that is closed.
+const (
+	missingIndex = "index_not_found_exception"
+	closedIndex  = "index_closed_exception"
+)
+
 // searchFailure tells a query that is too much for OpenSearch from an
 // OpenSearch that does not work. Any other refusal is this package's fault.
 func searchFailure(f *failure) error {
 	switch {
+	case f.kind == missingIndex:
+		return unavailable(errors.Join(errIndexGone, f))
+	case f.kind == closedIndex:
+		return unavailable(f)
 	case strings.Contains(f.kind, "too_many") || strings.Contains(f.reason, "too_many") ||
 		strings.Contains(f.reason, "maxClauseCount") || strings.Contains(f.reason, "nested depth"):
 		return doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").

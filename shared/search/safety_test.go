@@ -26,7 +26,8 @@ import (
 // not: scripts, query strings, regular expressions, wildcards, other fields and
 // other indexes have no way to be written.
 type grammar struct {
-	fault string // the first
+	fault   string   // the first
+	indexes []string // that may be looked at
 }
 
 func (g *grammar) refuse(format string, args ...any) {
@@ -36,7 +37,7 @@ func (g *grammar) refuse(format string, args ...any) {
 }
 
 var (
-	systemFields = []string{"$id", "$collection", "$root", "$version", "$createdAt", "$updatedAt", "$expiresAt", "$shape", "$partial"}
+	systemFields = []string{"$id", "$collection", "$root", "$version", "$createdAt", "$updatedAt", "$expiresAt", "$deleted", "$shape", "$partial"}
 	leafName     = regexp.MustCompile(`^doc((?:\.[^.$*][^.*]*)+)\.\$(?:str|num|dec|bool|date|text|key|shape)$`)
 	nestedName   = regexp.MustCompile(`^doc(?:\.[^.$*][^.*]*)+$`)
 )
@@ -44,6 +45,12 @@ var (
 func (g *grammar) field(name string) {
 	if !slices.Contains(systemFields, name) && !leafName.MatchString(name) {
 		g.refuse("the field %q", name)
+	}
+}
+
+func (g *grammar) index(name string) {
+	if !slices.Contains(g.indexes, name) {
+		g.refuse("the index %q", name)
 	}
 }
 
@@ -84,6 +91,10 @@ func (g *grammar) query(v any) {
 		}
 	case "term", "prefix":
 		field, operand := g.only(body, kind)
+		if name, text := operand.(string); field == "_index" && text && kind == "term" {
+			g.index(name)
+			return
+		}
 		g.field(field)
 		g.scalar(operand)
 		if _, text := operand.(string); kind == "prefix" && !text {
@@ -239,8 +250,11 @@ func checkGrammar(t interface{ Fatalf(string, ...any) }, e filter.Expr, from sea
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	alias := from.Family.Alias("x")
-	_, err = c.Search(context.Background(), search.Request{From: []search.Source{from}, Filter: e, Sort: keys, Limit: 10, Count: true})
+	beside := *from.Generation
+	beside.Family = "beside"
+	indexes := []string{beside.IndexName("x"), from.Generation.IndexName("x")}
+	slices.Sort(indexes)
+	_, err = c.Search(context.Background(), search.Request{From: []search.Source{from, {Collection: "beside", Generation: &beside}}, Filter: e, Sort: keys, Limit: 10, Count: true})
 	if err != nil && doc.KindOf(err) != doc.QueryTooCostly {
 		t.Fatalf("%#v: %v", e, err)
 	}
@@ -250,13 +264,13 @@ func checkGrammar(t interface{ Fatalf(string, ...any) }, e filter.Expr, from sea
 		}
 		lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 		for i := 0; i < len(lines); i += 2 {
-			g := &grammar{}
+			g := &grammar{indexes: indexes}
 			header := g.object(tree(t, lines[i]), "a header")
-			if fmt.Sprint(header["index"]) != "["+alias+"]" {
+			if fmt.Sprint(header["index"]) != fmt.Sprint(indexes) {
 				g.refuse("searches in %v", header["index"])
 			}
 			for name := range maps.Keys(header) {
-				if !slices.Contains([]string{"index", "ignore_unavailable", "allow_no_indices", "allow_partial_search_results", "cancel_after_time_interval"}, name) {
+				if !slices.Contains([]string{"index", "allow_partial_search_results", "cancel_after_time_interval"}, name) {
 					g.refuse("a header with %q", name)
 				}
 			}
@@ -269,15 +283,15 @@ func checkGrammar(t interface{ Fatalf(string, ...any) }, e filter.Expr, from sea
 }
 
 var grammarSources = []search.Source{
-	{Collection: "odd", Family: collection.SharedFamily},
-	{Collection: "odd", Family: "odd", Nested: declaredNested, Text: declaredText},
+	{Collection: "odd", Generation: &collection.Generation{Family: collection.SharedFamily, Number: 1}},
+	{Collection: "odd", Generation: &collection.Generation{Family: "odd", Number: 2, Nested: declaredNested, Text: declaredText}},
 }
 
 func TestCompiledQueriesStayInTheGrammar(t *testing.T) {
 	known := oddDocuments(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		from := rapid.SampledFrom(grammarSources).Draw(rt, "from")
-		l := language{known: known, text: from.Text}
+		l := language{known: known, text: from.Generation.Text}
 		f := l.filters(4).Draw(rt, "filter")
 		var keys []search.SortKey
 		for range rapid.IntRange(0, 2).Draw(rt, "keys") {
@@ -304,7 +318,7 @@ func FuzzCompiledQueriesStayInTheGrammar(f *testing.F) {
 			t.Skip("no JSON")
 		}
 		for _, from := range grammarSources {
-			e, err := filter.Parse(v, filter.ParseOptions{Text: from.Text})
+			e, err := filter.Parse(v, filter.ParseOptions{Text: from.Generation.Text})
 			if err != nil {
 				continue
 			}
@@ -329,6 +343,8 @@ func TestTheGrammarRefuses(t *testing.T) {
 		`{"query":{"term":{"$raw":"x"}}}`,
 		`{"query":{"exists":{"field":"doc.*.$str"}}}`,
 		`{"query":{"exists":{"field":"doc.a"}}}`,
+		`{"query":{"term":{"_index":"other"}}}`,
+		`{"query":{"terms":{"_index":["other"]}}}`,
 		`{"query":{"terms":{"$id":{"index":"other","id":"1","path":"x"}}}}`,
 		`{"query":{"nested":{"path":"doc.a","query":{"script":{}}}}}`,
 		`{"query":{"match_all":{}},"script_fields":{}}`,

@@ -27,14 +27,6 @@ const DefaultMaxBytes = 5_000_000
 // id.
 const envelopeBytes = 160
 
-// Source is one collection to search, with the family its documents are in.
-type Source struct {
-	Collection doc.Collection
-	Family     collection.Family
-	Nested     []string // paths that its index was declared to keep the elements of apart
-	Text       []string // paths that its index was declared to keep the words of
-}
-
 // Request is a search.
 type Request struct {
 	From     []Source
@@ -69,6 +61,9 @@ type Result struct {
 	// WhereErrors is how many of the examined documents Where gave an error for.
 	WhereErrors int
 	Aggregates  []Aggregate // one for each of Request.Aggregate
+	// Missing are generations of the sources whose index is not there: nothing of
+	// them is in the answer.
+	Missing []collection.Generation
 	// CursorAfter is the cursor of the page that would begin after the i-th
 	// document; not nil where there are documents.
 	CursorAfter func(i int) (string, error)
@@ -88,7 +83,7 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, MaxSearchTime)
 	defer cancel()
 	s := newSearch(c, r)
-	var after position
+	var after *mark
 	if r.After != "" || r.Limit > 0 {
 		var err error
 		if s.key, err = c.keys.get(ctx); err != nil {
@@ -101,7 +96,7 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if len(r.From) == 0 || s.reading.may.constant == never {
+	if len(s.reach.indexes) == 0 || s.reading.may.constant == never {
 		return Result{CountExact: r.Count, Aggregates: noGroups(r.Aggregate)}, nil
 	}
 	if s.reading.may.clauses > maxQueryClauses {
@@ -130,6 +125,7 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 		result.Examined = max(result.Examined, all.Examined)
 		result.WhereErrors = max(result.WhereErrors, all.WhereErrors)
 	}
+	result.Missing = s.reach.gone
 	return result, nil
 }
 
@@ -139,8 +135,8 @@ type search struct {
 	request Request
 	name    string
 	key     []byte // of cursors
-	aliases []string
-	scope   query // the collections, without what has expired
+	reach   reach
+	scope   query // the collections, without what is deleted or has expired
 	reading reading
 	order   []orderBy
 }
@@ -155,20 +151,10 @@ func newSearch(c *Client, r Request) *search {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
 	}
-	s := &search{client: c, request: r, name: queryName(r), reading: compile(r.Filter, declaredBy(r.From)), order: orderOf(r.Sort)}
-	var names []string
-	for _, from := range r.From {
-		names = append(names, string(from.Collection))
-		s.aliases = append(s.aliases, from.Family.Alias(c.prefix))
+	return &search{
+		client: c, request: r, name: queryName(r), reading: compile(r.Filter, declaredBy(r.From)), order: orderOf(r.Sort),
+		reach: c.reachOf(r.From), scope: c.scopeOf(r.From, r.Now),
 	}
-	slices.Sort(names)
-	slices.Sort(s.aliases)
-	s.aliases = slices.Compact(s.aliases)
-	s.scope = allOf(
-		terms(fieldCollection, slices.Compact(names)),
-		not(rangeOf(fieldExpiresAt, "lte", r.Now.UnixMicro())),
-	)
-	return s
 }
 
 // sureName marks the hits about which the index is sure.

@@ -20,22 +20,29 @@ const (
 
 // keptBytes is the longest string in bytes that $str and $key hold. Lucene
 // refuses terms above 32,766 bytes; far below it, the terms of a long text cost
-// more than they help. A longer string is found through $partial; sorts see
-// its beginning.
+// more than they help. A longer string is found through $partial and put in
+// order by looking.
 const keptBytes = 8000
 
 // orderKey is the $key text of a scalar; anything else sorts with null.
 func orderKey(v any) string {
+	if s, ok := v.(string); ok {
+		if kept, whole := keep(s); !whole {
+			// Not the key of the string that ends here. How the two stand to each
+			// other and to others with this beginning, the index need not know.
+			return string(stringTag) + kept + "\x00"
+		}
+	}
+	return wholeKey(v)
+}
+
+// wholeKey is orderKey with strings in full: it orders all scalars.
+func wholeKey(v any) string {
 	switch v := v.(type) {
 	case json.Number:
 		return numberKey(string(v))
 	case string:
-		kept, whole := keep(v)
-		if !whole {
-			// After every string that ends here, before none that goes on.
-			return string(stringTag) + kept + "\x00"
-		}
-		return string(stringTag) + kept
+		return string(stringTag) + v
 	case bool:
 		if v {
 			return trueKey

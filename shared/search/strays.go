@@ -8,6 +8,8 @@ import (
 // strays are the documents of a page whose place the index does not know, in
 // the order of their content.
 type strays struct {
+	after   *mark // where the page begins
+	crowds  crowds
 	entries []stray
 	bytes   int
 	dropped bool // there are more, all behind the entries and beyond the page
@@ -25,12 +27,18 @@ func (s *strays) first() *stray {
 	return &s.entries[0]
 }
 
+// precedes reports whether the stray comes before a hit and the whole of the
+// crowd that the hit is in by its i-th key.
+func (s *stray) precedes(at position, i int, order []orderBy) bool {
+	return s != nil && !s.at.sameCrowd(at, i) && s.at.compare(at, order) < 0
+}
+
 func (s *strays) shift() { s.entries = s.entries[1:] }
 
 // strays looks at every document of the query and keeps those that match and
-// come first after the position, as many as a page can take.
-func (s *search) strays(ctx context.Context, q query, after position, result *Result) (*strays, error) {
-	kept := &strays{}
+// come first after the mark, as many as a page can take.
+func (s *search) strays(ctx context.Context, q query, after *mark, result *Result) (*strays, error) {
+	kept := &strays{after: after}
 	byID := orderOf(nil)
 	hits, looked := s.stream(q, byID, nil, firstChunk), 0
 	for {
@@ -49,12 +57,28 @@ func (s *search) strays(ctx context.Context, q query, after position, result *Re
 		if err != nil {
 			return nil, err
 		}
-		at := positionOf(d, s.order)
-		if !matches || after != nil && at.compare(after, s.order) <= 0 {
+		if !matches {
 			continue
 		}
-		kept.insert(s, stray{at: at, hit: *h})
+		if err := kept.take(s, positionOf(d, s.order), h); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// take takes in a document that matches. It is kept where it comes after the
+// mark; that of a crowd is known in any case.
+func (s *strays) take(of *search, at position, h *hit) error {
+	if _, crowded := at.crowded(); crowded {
+		var err error
+		if at, err = s.crowds.add(at); err != nil {
+			return err
+		}
+	}
+	if s.after == nil || s.after.compare(at, of.order) > 0 {
+		s.insert(of, stray{at: at, hit: *h})
+	}
+	return nil
 }
 
 // insert keeps the entries in order and lets go of those that cannot be on the

@@ -56,7 +56,7 @@ func (st *stream) next(ctx context.Context, wanted int) (*hit, position, error) 
 
 func (st *stream) fetch(ctx context.Context, wanted int) error {
 	body := st.search.body(st.query, st.order, st.after, st.chunk(wanted))
-	answers, err := st.search.client.searches(ctx, st.search.aliases, body)
+	answers, err := st.search.searches(ctx, body)
 	if err != nil {
 		return err
 	}

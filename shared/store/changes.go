@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -50,7 +52,8 @@ const (
 	maxFeedPage = 1000
 )
 
-// Changes reads a page of the change feed. It is eventually consistent.
+// Changes reads a page of the change feed, without the system's own documents.
+// It is eventually consistent.
 // The error is of kind InvalidCursor, Throttled or Unavailable.
 func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error) {
 	if q.Limit <= 0 {
@@ -205,7 +208,11 @@ func (f *feed) again() (told []doc.Change) {
 
 // fetch reads the next page of one bucket.
 func (f *feed) fetch(ctx context.Context, b *feedBucket) error {
-	in := changesRequest(f.store.documents, b.number, f.query.Collection, f.from.version)
+	var only []doc.Collection
+	if f.query.Collection != "" {
+		only = append(only, f.query.Collection)
+	}
+	in := changesRequest(f.store.documents, b.number, only, f.from.version)
 	in.ExclusiveStartKey = b.next
 	// A little more than a fair share, since the buckets are not equally full.
 	share := f.query.Limit/len(f.buckets)*3/2 + 10
@@ -219,19 +226,12 @@ func (f *feed) fetch(ctx context.Context, b *feedBucket) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range out.Items {
-		id, err := itemID(item)
-		if err != nil {
-			continue // another tool's item under a key that is no id
-		}
-		st := standingOf(item)
-		if !f.from.before(st.version, id) {
-			continue
-		}
-		e := doc.Change{ID: id, Version: st.version, Collection: id.Collection(), Deleted: st.deleted}
-		if f.told[mark(e)] {
+	for _, e := range changesOf(out.Items) {
+		switch {
+		case e.Collection.System() || !f.from.before(e.Version, e.ID):
+		case f.told[mark(e)]:
 			b.told = append(b.told, e)
-		} else {
+		default:
 			b.entries = append(b.entries, e)
 		}
 	}
@@ -246,8 +246,9 @@ func (f *feed) fetch(ctx context.Context, b *feedBucket) error {
 	return nil
 }
 
-// changesRequest asks for a bucket's entries from a version on.
-func changesRequest(table string, bucket int, c doc.Collection, from doc.Version) *dynamodb.QueryInput {
+// changesRequest asks for a bucket's entries from a version on, those of some
+// collections or, when none are given, all.
+func changesRequest(table string, bucket int, only []doc.Collection, from doc.Version) *dynamodb.QueryInput {
 	x := newExpression()
 	key := x.name(attrBucket) + " = " + x.value("bucket", num(bucket)) +
 		" AND " + x.name(attrVersion) + " >= " + x.value("from", num(from))
@@ -256,8 +257,12 @@ func changesRequest(table string, bucket int, c doc.Collection, from doc.Version
 		IndexName:              aws.String(changesIndex),
 		KeyConditionExpression: aws.String(key),
 	}
-	if c != "" {
-		in.FilterExpression = aws.String(x.name(attrCollection) + " = " + x.value("collection", str(string(c))))
+	if len(only) > 0 {
+		placeholders := make([]string, len(only))
+		for i, c := range only {
+			placeholders[i] = x.value("c"+strconv.Itoa(i), str(string(c)))
+		}
+		in.FilterExpression = aws.String(x.name(attrCollection) + " IN (" + strings.Join(placeholders, ", ") + ")")
 	}
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = x.names, x.values
 	return in

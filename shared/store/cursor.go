@@ -16,8 +16,10 @@ import (
 // it tells cursors of another listing, and garbage, from ours.
 
 const (
-	prefixCursor  = 'P' // position: the last id's rest
-	changesCursor = 'C' // position: a feedCursor
+	prefixCursor     = 'P' // position: the last id's rest
+	changesCursor    = 'C' // position: a feedCursor
+	tableCursor      = 'T' // position: the key of the last item
+	quarantineCursor = 'Q' // position: a quarantinePosition
 )
 
 func writeCursor(format byte, belongs string, position []byte) string {

@@ -217,16 +217,22 @@ type typicalSize struct {
 // firstGuess is what is assumed before any document was seen.
 const firstGuess = 1 << 20
 
-// keys is how many items to ask for.
+// keys is how many items to ask for by their keys.
 func (t *typicalSize) keys(maxBytes int) int {
 	if maxBytes <= 0 {
 		return maxBatch
 	}
+	return t.fit(maxBytes, maxBatch)
+}
+
+// fit is how many documents probably take no more than maxBytes; at least a few,
+// and no more than most.
+func (t *typicalSize) fit(maxBytes, most int) int {
 	size := int(t.bytes.Load())
 	if size == 0 {
 		size = firstGuess
 	}
-	return min(max(maxBytes/size, 4), maxBatch)
+	return min(max(maxBytes/size, 4), most)
 }
 
 // saw takes note of a document. A larger one counts at once, smaller ones by and

@@ -27,7 +27,7 @@ import (
 // TestRequestsAreWellFormed: DynamoDB refuses placeholders that are used and not
 // named as well as those that are named and not used, in any combination.
 func TestRequestsAreWellFormed(t *testing.T) {
-	placeholder := regexp.MustCompile(`[#:][A-Za-z_]+`)
+	placeholder := regexp.MustCompile(`[#:][A-Za-z_0-9]+`)
 	check := func(name string, names map[string]string, values map[string]types.AttributeValue, texts ...*string) {
 		t.Helper()
 		used := map[string]bool{}
@@ -74,9 +74,9 @@ func TestRequestsAreWellFormed(t *testing.T) {
 			t.Errorf("%s is not read strongly", prefix)
 		}
 	}
-	for _, c := range []doc.Collection{"", "a"} {
-		q := changesRequest("d", 1, c, 5)
-		check("changes of "+string(c), q.ExpressionAttributeNames, q.ExpressionAttributeValues, q.KeyConditionExpression, q.FilterExpression)
+	for _, only := range [][]doc.Collection{nil, {"a"}, {"a", "b/c"}} {
+		q := changesRequest("d", 1, only, 5)
+		check(fmt.Sprint("changes of ", only), q.ExpressionAttributeNames, q.ExpressionAttributeValues, q.KeyConditionExpression, q.FilterExpression)
 	}
 	for _, item := range []map[string]types.AttributeValue{itemKey("a/b"), {attrVersion: num(3), attrNonce: str("x"), attrDeleted: trueValue}, {attrExpiresAt: num(5), attrCreatedAt: num(6)}} {
 		u := s.adoptRequest("a/b", item, standingOf(item), 1, attempt{version: 9, now: time.Now()})

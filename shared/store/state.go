@@ -25,6 +25,10 @@ const (
 	kindLag        = "lag"         // sk: single
 	kindFeed       = "feed"        // sk: single
 	kindSecret     = "secret"      // sk: what it is for
+	kindLease      = "lease"       // sk: what it is for
+	kindProof      = "proof"       // sk: family and number of the generation
+	kindJob        = "job"         // sk: the job
+	kindRequest    = "request#"    // job; sk: mode and collection
 
 	single = "-" // the sort key of a kind with one item
 )
@@ -41,6 +45,10 @@ const (
 	attrAttempts = "attempts" // N
 	attrSince    = "since"    // N: microseconds
 	attrPartial  = "partial"  // BOOL
+	attrToken    = "token"    // N: how often a lease was acquired
+	attrOwner    = "owner"    // S: made up for each acquisition of a lease; none when it was released
+	attrUntil    = "until"    // N: microseconds; none when a lease was released
+	attrFence    = "fence"    // N: the token of the lease under which a record was written
 )
 
 // State is what the system keeps about itself, one kind of record per file. It
@@ -113,8 +121,9 @@ func (s *State) update(ctx context.Context, doing, pk, sk string, x *expression)
 }
 
 // replace puts an item under a condition. An item of ours whose answer was lost
-// is known by its nonce. ok is false when the condition does not hold.
-func (s *State) replace(ctx context.Context, doing string, item map[string]types.AttributeValue, x *expression) (ok bool, err error) {
+// is known by its nonce. ok is false when the condition does not hold; found is
+// then the item as it stands.
+func (s *State) replace(ctx context.Context, doing string, item map[string]types.AttributeValue, x *expression) (found map[string]types.AttributeValue, ok bool, err error) {
 	nonce := newNonce()
 	item[attrNonce] = str(nonce)
 	_, err = again(ctx, &s.engine, doing, func(ctx context.Context) (*dynamodb.PutItemOutput, error) {
@@ -126,7 +135,33 @@ func (s *State) replace(ctx context.Context, doing string, item map[string]types
 	})
 	if found, refused := conditionFailed(err); refused {
 		theirs, _ := text(found[attrNonce])
-		return theirs == nonce, nil
+		return found, theirs == nonce, nil
+	}
+	return nil, err == nil, err
+}
+
+// fenced puts a record of a lease's holder unless one of a higher fence stands
+// there: then whoever holds the lease now has written since, and ok is false.
+func (s *State) fenced(ctx context.Context, doing string, item map[string]types.AttributeValue, fence int64) (ok bool, err error) {
+	item[attrFence] = num(fence)
+	x := newExpression()
+	x.require("NOT " + x.name(attrFence) + " > " + x.value(attrFence, num(fence)))
+	_, ok, err = s.replace(ctx, doing, item, x)
+	return ok, err
+}
+
+// remove deletes an item under a condition, which has to hold for an absent one
+// too where a repetition after a lost answer is to succeed. ok is false when the
+// condition does not hold.
+func (s *State) remove(ctx context.Context, doing, pk, sk string, x *expression) (ok bool, err error) {
+	_, err = again(ctx, &s.engine, doing, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
+		return s.engine.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &s.table, Key: stateKey(pk, sk), ConditionExpression: x.condition(),
+			ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.valuesOrNone(),
+		}, s.engine.options)
+	})
+	if _, refused := conditionFailed(err); refused {
+		return false, nil
 	}
 	return err == nil, err
 }

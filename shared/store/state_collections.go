@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 
 	"holdfast/shared/doc"
 )
@@ -12,7 +11,7 @@ import (
 // misses none; what this process has registered is remembered. The system's own
 // collections are not recorded.
 func (s *State) Register(ctx context.Context, c doc.Collection) error {
-	if strings.HasPrefix(string(c), string(doc.SystemMark)) {
+	if c.System() {
 		return nil
 	}
 	s.mu.Lock()
@@ -44,7 +43,7 @@ func (s *State) Register(ctx context.Context, c doc.Collection) error {
 }
 
 // Collections are all collections that have or had documents, in the order of
-// their names.
+// their names, without the system's own.
 func (s *State) Collections(ctx context.Context) ([]doc.Collection, error) {
 	items, err := s.list(ctx, "listing the collections", kindCollection)
 	if err != nil {
@@ -53,7 +52,9 @@ func (s *State) Collections(ctx context.Context) ([]doc.Collection, error) {
 	names := make([]doc.Collection, 0, len(items))
 	for _, item := range items {
 		name, _ := text(item[attrSK])
-		names = append(names, doc.Collection(name))
+		if c := doc.Collection(name); !c.System() {
+			names = append(names, c)
+		}
 	}
 	return names, nil
 }

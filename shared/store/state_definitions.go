@@ -56,7 +56,7 @@ func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expe
 	} else {
 		x.require(x.name(attrRevision) + " = " + x.value("expected", num(expectedRevision)))
 	}
-	ok, err := s.replace(ctx, "writing a definition", item, x)
+	_, ok, err := s.replace(ctx, "writing a definition", item, x)
 	if err != nil {
 		return collection.Definition{}, err
 	}
@@ -65,4 +65,32 @@ func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expe
 	}
 	s.remember(d, s.clock.Now())
 	return d, nil
+}
+
+// AmendDefinition replaces a definition that is exactly the expected one, and
+// keeps its revision: what clients declared stays the same. The error is of kind
+// VersionConflict when another one stands there.
+func (s *State) AmendDefinition(ctx context.Context, d, expected collection.Definition) error {
+	d.Revision = expected.Revision
+	body, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("amending a definition: %w", err)
+	}
+	old, err := json.Marshal(expected)
+	if err != nil {
+		return fmt.Errorf("amending a definition: %w", err)
+	}
+	item := stateKey(kindDefinition, string(d.Name))
+	item[attrBody], item[attrRevision] = str(string(body)), num(d.Revision)
+	x := newExpression()
+	x.require(x.name(attrBody) + " = " + x.value("expected", str(string(old))))
+	_, ok, err := s.replace(ctx, "amending a definition", item, x)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return doc.Errorf(doc.VersionConflict, "the definition was changed meanwhile")
+	}
+	s.remember(d, s.clock.Now())
+	return nil
 }

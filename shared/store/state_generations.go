@@ -35,8 +35,7 @@ func (s *State) PutGeneration(ctx context.Context, g collection.Generation, expe
 	if err != nil {
 		return fmt.Errorf("writing a generation: %w", err)
 	}
-	// Eight digits, so that the text sorts as the number.
-	item := stateKey(kindGeneration+string(g.Family), fmt.Sprintf("%08d", g.Number))
+	item := stateKey(kindGeneration+string(g.Family), generationNumber(g.Number))
 	item[attrBody] = str(string(body))
 	x := newExpression()
 	if expected == nil {
@@ -48,7 +47,7 @@ func (s *State) PutGeneration(ctx context.Context, g collection.Generation, expe
 		}
 		x.require(x.name(attrBody) + " = " + x.value("expected", str(string(old))))
 	}
-	ok, err := s.replace(ctx, "writing a generation", item, x)
+	_, ok, err := s.replace(ctx, "writing a generation", item, x)
 	if err != nil {
 		return err
 	}
@@ -57,6 +56,30 @@ func (s *State) PutGeneration(ctx context.Context, g collection.Generation, expe
 	}
 	return nil
 }
+
+// DropGeneration removes the record of a generation if it still is as given.
+// That there is none is no error; one of kind VersionConflict means that it was
+// changed meanwhile. Its number is free then, so the record of a family's last
+// generation is kept as long as its index may exist.
+func (s *State) DropGeneration(ctx context.Context, g collection.Generation) error {
+	body, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("removing a generation: %w", err)
+	}
+	x := newExpression()
+	x.require("attribute_not_exists(" + x.name(attrPK) + ") OR " + x.name(attrBody) + " = " + x.value(attrBody, str(string(body))))
+	ok, err := s.remove(ctx, "removing a generation", kindGeneration+string(g.Family), generationNumber(g.Number), x)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return doc.Errorf(doc.VersionConflict, "the generation was changed meanwhile")
+	}
+	return nil
+}
+
+// generationNumber has eight digits, so that the text sorts as the number.
+func generationNumber(n int) string { return fmt.Sprintf("%08d", n) }
 
 // decodeBody reads the JSON of a record.
 func decodeBody(item map[string]types.AttributeValue, into any) error {

@@ -60,18 +60,9 @@ func (s *State) RecordQuarantine(ctx context.Context, q doc.Quarantined) error {
 // ClearQuarantine removes the note about a document unless it is about a version
 // above upTo. That there is none is no error.
 func (s *State) ClearQuarantine(ctx context.Context, c doc.Collection, id doc.ID, upTo doc.Version) error {
-	const doing = "clearing a quarantine"
 	x := newExpression()
 	x.require("NOT " + x.name(attrVersion) + " > " + x.value(attrVersion, num(upTo)))
-	_, err := again(ctx, &s.engine, doing, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
-		return s.engine.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &s.table, Key: stateKey(kindQuarantine+string(c), string(id)), ConditionExpression: x.condition(),
-			ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.valuesOrNone(),
-		}, s.engine.options)
-	})
-	if _, refused := conditionFailed(err); refused {
-		return nil
-	}
+	_, err := s.remove(ctx, "clearing a quarantine", kindQuarantine+string(c), string(id), x)
 	return err
 }
 

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -144,6 +145,58 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
+// TestAmendments changes what is not declared under the same revision, and only
+// over what was read.
+func TestAmendments(t *testing.T) {
+	tb := newTables(t)
+	ctx := t.Context()
+	st := tb.open(nil).State()
+	d, err := st.PutDefinition(ctx, collection.Definition{
+		Name: "orders", Nested: []string{"lines"}, Serving: &collection.Form{Text: []string{"about"}, Exclude: []string{"log"}},
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(want collection.Definition) collection.Definition {
+		t.Helper()
+		for name, ask := range map[string]func() (collection.Definition, error){
+			"current":    func() (collection.Definition, error) { return tb.open(nil).State().CurrentDefinition(ctx, "orders") },
+			"remembered": func() (collection.Definition, error) { return st.Definition(ctx, "orders") },
+		} {
+			if got, err := ask(); err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s: %+v, %v; want %+v", name, got, err, want)
+			}
+		}
+		return want
+	}
+	before := read(d)
+	moved := before
+	moved.Moved = true
+	moved.Revision = 17 // not its business
+	if err := st.AmendDefinition(ctx, moved, before); err != nil {
+		t.Fatal(err)
+	}
+	moved.Revision = before.Revision
+	read(moved)
+	done := moved
+	done.Serving, done.Moved = nil, false
+	for _, expected := range []collection.Definition{before, {Name: "orders"}, done} {
+		if err := st.AmendDefinition(ctx, done, expected); doc.KindOf(err) != doc.VersionConflict {
+			t.Errorf("over %+v: %v", expected, err)
+		}
+	}
+	if err := st.AmendDefinition(ctx, done, moved); err != nil {
+		t.Fatal(err)
+	}
+	read(done)
+	if err := st.AmendDefinition(ctx, collection.Definition{Name: "none", Moved: true}, collection.Definition{Name: "none"}); doc.KindOf(err) != doc.VersionConflict {
+		t.Errorf("of nothing: %v", err)
+	}
+	if d, err := st.PutDefinition(ctx, done, done.Revision); err != nil || d.Revision != done.Revision+1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestGenerations(t *testing.T) {
 	tb := newTables(t)
 	ctx := t.Context()
@@ -194,6 +247,31 @@ func TestGenerations(t *testing.T) {
 	own.Family = "orders"
 	if err := st.PutGeneration(ctx, own, nil); err != nil {
 		t.Error(err)
+	}
+	// A record that was changed stays; one that is as it was goes, once.
+	all, err = st.Generations(ctx, "orders")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	changed := all[0]
+	changed.State, changed.Since = collection.Retired, time.Now()
+	if err := st.DropGeneration(ctx, changed); doc.KindOf(err) != doc.VersionConflict {
+		t.Errorf("of what is not so: %v", err)
+	}
+	if err := st.PutGeneration(ctx, changed, &all[0]); err != nil {
+		t.Error(err)
+	}
+	all, err = st.Generations(ctx, "orders")
+	if err != nil || len(all) != 1 || all[0].State != collection.Retired || !all[0].Since.Equal(changed.Since) {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for range 2 {
+		if err := st.DropGeneration(ctx, all[0]); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := st.Generations(ctx, "orders"); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 	all, err = st.Generations(ctx, collection.SharedFamily)
 	var numbers []int

@@ -20,11 +20,19 @@ import (
 // Write gives one outcome per operation in their order. Of all versions of a
 // document that were written, in whatever order, the index keeps the newest;
 // markers of deleted documents are versions like others. Versions tells what
-// was written at once, searches tell it after Refresh.
+// was written at once and so does Held; searches, Walk and Counts tell it after
+// Refresh. Erase takes out what is not newer.
 type Index interface {
 	Ensure(ctx context.Context, g collection.Generation) error
+	Inspect(ctx context.Context, g collection.Generation) (search.Inspection, error)
+	Swap(ctx context.Context, to collection.Generation, from []collection.Generation) error
+	Remove(ctx context.Context, g collection.Generation) error
 	Write(ctx context.Context, ops []search.Operation) ([]search.Outcome, error)
 	Versions(ctx context.Context, wanted []search.VersionOf) (map[doc.ID]doc.Version, error)
+	Held(ctx context.Context, g collection.Generation, ids []doc.ID) (map[doc.ID]search.Held, error)
+	Walk(ctx context.Context, g collection.Generation, q search.WalkQuery) ([]search.Standing, error)
+	Counts(ctx context.Context, g collection.Generation) (map[doc.Collection]int, error)
+	Erase(ctx context.Context, g collection.Generation, signals []doc.Signal) ([]search.Outcome, error)
 	Refresh(ctx context.Context, generations []collection.Generation) error
 	MappedFields(ctx context.Context, g collection.Generation) (search.Fields, error)
 	Search(ctx context.Context, r search.Request) (search.Result, error)
@@ -51,6 +59,14 @@ func Run(t *testing.T, open func(t *testing.T) Index) {
 	t.Run("an expired document is not found", s.expired)
 	t.Run("collections are kept apart", s.collectionsApart)
 	t.Run("pages give every document once", s.pages)
+	t.Run("what is held is told before a refresh", s.held)
+	t.Run("a walk meets every entry once", s.walks)
+	t.Run("erasing spares what is newer", s.erases)
+	t.Run("an index is inspected", s.inspects)
+	t.Run("the alias moves from where it is thought to be", s.swaps)
+	t.Run("of two who move the alias one succeeds", s.contend)
+	t.Run("a search tells which index is missing", s.gone)
+	t.Run("a collection is read in one index", s.readInOne)
 }
 
 type suite struct {
@@ -116,7 +132,7 @@ func (s *suite) refresh(t *testing.T) {
 func (s *suite) find(t *testing.T, r search.Request, name doc.Collection) search.Result {
 	t.Helper()
 	s.refresh(t)
-	r.From = []search.Source{{Collection: name, Family: s.generation.Family}}
+	r.From = []search.Source{{Collection: name, Generation: &s.generation}}
 	if r.Limit == 0 {
 		r.Limit = 100
 	}
@@ -160,6 +176,7 @@ func (s *suite) missingIndex(t *testing.T) {
 	if result := s.find(t, search.Request{Count: true}, "missing"); len(result.Documents) != 0 || result.Count != 0 {
 		t.Fatalf("found %+v", result)
 	}
+	s.emptyWhereMissing(t, s.generation)
 }
 
 func (s *suite) ensureAgain(t *testing.T) {
@@ -295,7 +312,7 @@ func (s *suite) collectionsApart(t *testing.T) {
 	}
 	s.refresh(t)
 	r, err := s.index.Search(t.Context(), search.Request{Limit: 10, From: []search.Source{
-		{Collection: "right", Family: s.generation.Family}, {Collection: "left", Family: s.generation.Family}, {Collection: "left", Family: "a family without index"},
+		{Collection: "right", Generation: &s.generation}, {Collection: "left", Generation: &s.generation}, {Collection: "absent"},
 	}})
 	if err != nil || len(r.Documents) != 2 {
 		t.Fatalf("found %+v, %v", r.Documents, err)

@@ -1,0 +1,70 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/shared/sim"
+)
+
+var (
+	seeds = flag.Int("sim.seeds", 200, "how many seeds are run")
+	ops   = flag.Int("sim.ops", 2000, "operations of each run")
+	seed  = flag.Uint64("sim.seed", 0, "the one seed to run, with its trace; 0: many")
+	first = flag.Uint64("sim.first", 1, "the first of many seeds")
+)
+
+// Whatever fails, everything converges and nothing is told that is not so.
+func TestSeeds(t *testing.T) {
+	if *seed != 0 {
+		r := sim.Run(t, sim.Config{Seed: *seed, Ops: *ops, Keep: true})
+		for _, l := range r.Lines {
+			fmt.Println(l)
+		}
+		t.Logf("%d events, %d places to crash, %s of virtual time, settled in %s, faults %v", r.Events, r.Points, r.Virtual, r.Settled, r.Faults)
+		for _, v := range r.Violations {
+			t.Error(v)
+		}
+		return
+	}
+	began := time.Now()
+	total := sweep(t, *first, *seeds, func(t *testing.T, seed uint64) sim.Result { return sim.Run(t, sim.Config{Seed: seed, Ops: *ops}) })
+	t.Logf("%d seeds of %d operations in %s: %d events, %s of virtual time, longest to settle %s, faults %v",
+		*seeds, *ops, time.Since(began).Round(time.Millisecond), total.Events, total.Virtual.Round(time.Hour), total.Settled.Round(time.Second), total.Faults)
+}
+
+// sweep runs many seeds, as many at once as there are processors.
+func sweep(t *testing.T, from uint64, n int, run func(t *testing.T, seed uint64) sim.Result) (total sim.Result) {
+	total.Faults = map[string]int{}
+	next := make(chan uint64)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for s := range next {
+				r := run(t, s)
+				mu.Lock()
+				total.Events += r.Events
+				total.Virtual += r.Virtual
+				total.Settled = max(total.Settled, r.Settled)
+				for k, v := range r.Faults {
+					total.Faults[k] += v
+				}
+				if len(r.Violations) > 0 {
+					t.Errorf("seed %d (-sim.seed=%d -sim.ops=%d): %s", s, s, *ops, r.Violations[0])
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for k := range n {
+		next <- from + uint64(k)
+	}
+	close(next)
+	wg.Wait()
+	return total
+}
