@@ -68,7 +68,7 @@ func (f *fakeDefinitions) Generations(_ context.Context, family collection.Famil
 
 func newAdmin() (Handler, *fakeDefinitions) {
 	f := newFakeDefinitions()
-	return Admin(AdminOptions{Definitions: f}), f
+	return Admin(AdminOptions{State: &fakeState{fakeDefinitions: f}}), f
 }
 
 func TestADefinition(t *testing.T) {
@@ -130,30 +130,82 @@ func TestADefinition(t *testing.T) {
 func TestADefinitionWithDocuments(t *testing.T) {
 	h, f := newAdmin()
 	f.used["orders"], f.used["users"] = true, true
-	send(t, h, "PUT", "/collections/users", `{"nested":["a"]}`).expect(t, 409, "reindex-required")
-	send(t, h, "PUT", "/collections/users", `{"index":"own"}`).expect(t, 409, "reindex-required")
-	if a := send(t, h, "PUT", "/collections/users", `{"index":"shared"}`); a.Status != 200 {
-		t.Errorf("the form that they are in: %s", a)
+	shared := func(number int, state collection.GenerationState) collection.Generation {
+		return collection.Generation{Family: collection.SharedFamily, Number: number, State: state}
 	}
+	own := func(number int, state collection.GenerationState, nested ...string) collection.Generation {
+		return collection.Generation{Family: "orders", Number: number, State: state, Nested: nested, Text: []string{"notes"}}
+	}
+	put := func(name, body string, generation int, reindexing bool) collection.Definition {
+		t.Helper()
+		want := fmt.Sprintf(`{"generation":%d,"reindexing":%t}`, generation, reindexing)
+		if a := send(t, h, "PUT", "/collections/"+name, body); a.Status != 200 || string(a.Body) != want {
+			t.Errorf("%s: %s, want %s", body, a, want)
+		}
+		return f.defined[doc.Collection(name)]
+	}
+	f.generations = []collection.Generation{shared(1, collection.Retired), shared(2, collection.Active)}
+
+	// From the shared index to one of its own: queries read the shared one on.
+	d := put("users", `{"nested":["a"]}`, 1, true)
+	if d.Family() != "users" || d.Reads() != collection.SharedFamily || len(d.Writes()) != 2 || d.Since.IsZero() {
+		t.Errorf("%+v", d)
+	}
+	if a := send(t, h, "GET", "/collections/users", ""); a.Status != 200 || string(a.Body) != `{"nested":["a"]}` {
+		t.Errorf("%s", a)
+	}
+	f.generations = append(f.generations, collection.Generation{Family: "users", Number: 1, State: collection.Active, Nested: []string{"a"}})
+	d = put("users", `{"nested":["a[]"],"index":"own"}`, 1, true) // the same form, while it is on its way
+	if d.Reads() != collection.SharedFamily {
+		t.Errorf("%+v", d)
+	}
+	d = put("users", `{"nested":["a[]"],"index":"own"}`, 1, true) // said again
+	if d.Revision != 2 {
+		t.Errorf("%+v", d)
+	}
+	d.Moved = true // repair has done it
+	f.defined["users"] = d
+	put("users", `{"nested":["a[]"],"index":"own"}`, 1, false)
+	d = put("users", `{"index":"shared"}`, 2, true) // and back
+	if d.Family() != collection.SharedFamily || d.Reads() != "users" {
+		t.Errorf("%+v", d)
+	}
+	// Back to what queries read, before the way was gone: there is nothing to do.
+	d = put("users", `{"nested":["a"]}`, 1, false)
+	if d.Serving != nil || d.Reads() != "users" {
+		t.Errorf("%+v", d)
+	}
+
+	// Another form in the same index family is the next generation.
 	f.defined["orders"] = collection.Definition{Name: "orders", Revision: 4, Nested: []string{"lines", "tags"}, Text: []string{"/notes"}}
-	if a := send(t, h, "PUT", "/collections/orders", `{"index":"own","nested":["tags[]","lines"],"text":["notes"]}`); a.Status != 200 || a.Header.Get("ETag") != `"5"` {
-		t.Errorf("the same form said otherwise: %s", a)
+	f.generations = append(f.generations, own(3, collection.Active, "lines", "tags"), own(2, collection.Removed))
+	d = put("orders", `{"index":"own","nested":["tags[]","lines"],"text":["notes"]}`, 3, false)
+	if d.Revision != 5 {
+		t.Errorf("the same form said otherwise: %+v", d)
 	}
-	for _, body := range []string{`{}`, `{"nested":["lines"],"text":["notes"]}`, `{"nested":["lines","tags"],"text":["notes"],"indexed":{"exclude":["x"]}}`} {
-		send(t, h, "PUT", "/collections/orders", body).expect(t, 409, "reindex-required")
+	put("orders", `{"nested":["lines"],"text":["notes"]}`, 4, true)
+	f.generations = append(f.generations, own(4, collection.Building, "lines"))
+	put("orders", `{"nested":["lines[]"],"text":["notes"]}`, 4, true)
+	d = put("orders", `{"nested":["lines"],"text":["notes"],"indexed":{"exclude":["x"]}}`, 5, true)
+	if d.Serving != nil {
+		t.Errorf("it is one family: %+v", d)
 	}
-	// Removed, it is gone for clients, and its documents are still found.
+	f.generations[len(f.generations)-1].State = collection.Active
+	put("orders", `{"nested":["lines"],"text":["notes"]}`, 4, false)
+
+	// Removed, it is gone for clients, and its documents are on their way to the shared index.
 	if a := send(t, h, "DELETE", "/collections/orders", ""); a.Status != 204 {
 		t.Errorf("%s", a)
 	}
 	send(t, h, "GET", "/collections/orders", "").expect(t, 404, "not-found")
-	if d := f.defined["orders"]; d.Family() != "orders" || len(d.Nested) != 2 || !d.Removed {
+	if d := f.defined["orders"]; d.Family() != collection.SharedFamily || d.Reads() != "orders" || !d.Removed {
 		t.Errorf("%+v", d)
 	}
-	send(t, h, "PUT", "/collections/orders", `{}`).expect(t, 409, "reindex-required")
-	if a := send(t, h, "PUT", "/collections/orders", `{"nested":["lines","tags"],"text":["notes"]}`); a.Status != 200 || f.defined["orders"].Removed {
+	if a := send(t, h, "DELETE", "/collections/orders", ""); a.Status != 204 {
 		t.Errorf("%s", a)
 	}
+	put("orders", `{}`, 2, true)
+	put("orders", `{"nested":["lines"],"text":["notes"]}`, 4, false)
 }
 
 func TestSomebodyElseDefines(t *testing.T) {

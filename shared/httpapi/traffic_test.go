@@ -158,6 +158,10 @@ func operationOf(r *Request) (*routers.Route, map[string]string) {
 		path = "/collections/{name}"
 		params["name"] = name
 	}
+	if name, ok := strings.CutPrefix(path, "/jobs/"); ok {
+		path = "/jobs/{name}"
+		params["name"] = name
+	}
 	item := contract.Paths.Value(path)
 	if item == nil || item.GetOperation(r.Method) == nil {
 		return nil, nil

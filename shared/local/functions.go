@@ -12,6 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"holdfast/shared/doc"
+	"holdfast/shared/jobs/repair"
 	"holdfast/shared/lambdahost"
 	"holdfast/shared/local/engines"
 	"holdfast/shared/obs"
@@ -28,7 +29,13 @@ var (
 	adminFunction     = Function{Name: "admin", Timeout: 29 * time.Second}
 	relayFunction     = Function{Name: "relay", Timeout: 60 * time.Second}
 	indexerFunction   = Function{Name: "indexer", Timeout: 15 * time.Second}
+	repairFunction    = Function{Name: "repair", Timeout: 120 * time.Second}
 )
+
+// settle is how long after the announcement of a new index everyone writes to
+// it: what is remembered of definitions and of generations, five seconds each,
+// and an invocation of the indexer, with something to spare.
+const settle = 30 * time.Second
 
 // functions are the handlers, each built as the main of its function builds it
 // and with parts of its own, as if it were a process.
@@ -36,21 +43,25 @@ type functions struct {
 	documents, query, admin HTTPHandler
 	relay                   StreamHandler
 	indexer                 QueueHandler
+	repair                  lambdahost.RepairHandler
 	app                     *lambdahost.App // of the indexer, for what has to be there before
 }
 
 // buildFunctions makes the handlers. Their logs and metrics go to log.
 func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, error) {
 	config, err := env.ParseAsWithOptions[lambdahost.Config](env.Options{Environment: map[string]string{
-		"HOLDFAST_DOCUMENTS_TABLE":   documentsTable,
-		"HOLDFAST_STATE_TABLE":       stateTable,
-		"HOLDFAST_SIGNALS_QUEUE_URL": p.signalsURL,
-		"HOLDFAST_OPENSEARCH_URL":    p.urls[engines.OpenSearch],
-		"HOLDFAST_OPENSEARCH_SIGNED": "false",
-		"HOLDFAST_INDEX_PREFIX":      indexPrefix,
-		"HOLDFAST_INDEX_REPLICAS":    "0", // a single node has no place for any
-		"HOLDFAST_DYNAMODB_ENDPOINT": p.urls[engines.DynamoDB],
-		"HOLDFAST_SQS_ENDPOINT":      p.urls[engines.SQS],
+		"HOLDFAST_DOCUMENTS_TABLE":    documentsTable,
+		"HOLDFAST_STATE_TABLE":        stateTable,
+		"HOLDFAST_SIGNALS_QUEUE_URL":  p.signalsURL,
+		"HOLDFAST_DEAD_LETTERS_URL":   p.deadURL,
+		"HOLDFAST_RELAY_FAILURES_URL": p.givenUpURL,
+		"HOLDFAST_REPAIR_SETTLE":      settle.String(),
+		"HOLDFAST_OPENSEARCH_URL":     p.urls[engines.OpenSearch],
+		"HOLDFAST_OPENSEARCH_SIGNED":  "false",
+		"HOLDFAST_INDEX_PREFIX":       indexPrefix,
+		"HOLDFAST_INDEX_REPLICAS":     "0", // a single node has no place for any
+		"HOLDFAST_DYNAMODB_ENDPOINT":  p.urls[engines.DynamoDB],
+		"HOLDFAST_SQS_ENDPOINT":       p.urls[engines.SQS],
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("configure the functions: %w", err)
@@ -81,8 +92,9 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 			return err
 		}),
 		build(adminFunction, func(app *lambdahost.App) error {
-			fns.admin = lambdahost.HTTP(app.Admin())
-			return nil
+			handler, err := app.Admin()
+			fns.admin = lambdahost.HTTP(handler)
+			return err
 		}),
 		build(relayFunction, func(app *lambdahost.App) error {
 			relay, err := app.Relay()
@@ -92,6 +104,11 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 		build(indexerFunction, func(app *lambdahost.App) error {
 			indexer, err := app.Indexer()
 			fns.indexer, fns.app = QueueHandler(lambdahost.Queue(indexer)), app
+			return err
+		}),
+		build(repairFunction, func(app *lambdahost.App) error {
+			repairer, err := app.Repair()
+			fns.repair = lambdahost.Repair(repairer)
 			return err
 		}),
 	)
@@ -104,6 +121,10 @@ func (f *functions) gateway(log *slog.Logger) *Gateway {
 		Routes: []Route{
 			{Path: "/query", Function: queryFunction, Handler: f.query},
 			{Path: "/collections", Below: true, Function: adminFunction, Handler: f.admin},
+			{Path: "/status", Function: adminFunction, Handler: f.admin},
+			{Path: "/quarantine", Below: true, Function: adminFunction, Handler: f.admin},
+			{Path: "/jobs", Below: true, Function: adminFunction, Handler: f.admin},
+			{Path: "/dead-letters", Below: true, Function: adminFunction, Handler: f.admin},
 		},
 		Default: Route{Function: documentsFunction, Handler: f.documents},
 		Log:     log,
@@ -120,6 +141,32 @@ func (f *functions) relayMapping(giveUp func(context.Context, GivenUp) error) St
 
 func (f *functions) indexerMapping() QueueMapping {
 	return QueueMapping{Function: indexerFunction, Handler: f.indexer, BatchSize: 10, Concurrency: 2, Partial: true}
+}
+
+// How often repair runs: it proves the index again and again, and once a day it
+// is asked to compare everything.
+const (
+	DefaultRepairEvery = time.Minute
+	repairFirst        = 5 * time.Second
+	compareEvery       = 24 * time.Hour
+)
+
+// schedules are the rates at which repair is called. Two calls at a time do no
+// harm: the second does nothing.
+func (f *functions) schedules(every time.Duration, log *slog.Logger) []Schedule {
+	if every <= 0 {
+		every = DefaultRepairEvery
+	}
+	run := func(mode repair.Mode) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := callScheduled(ctx, repairFunction, log, f.repair, lambdahost.RepairEvent{Mode: mode})
+			return err
+		}
+	}
+	return []Schedule{
+		{Name: "repair", Every: every, First: repairFirst, Limit: repairFunction.Timeout, Run: run(repair.Prove)},
+		{Name: "comparison", Every: compareEvery, First: compareEvery, Limit: repairFunction.Timeout, Run: run(repair.Compare)},
+	}
 }
 
 // anyCollection is a name that no client can use, so it has no definition and

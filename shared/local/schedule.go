@@ -2,8 +2,12 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
 // Schedule runs something at a fixed rate, as an EventBridge rate does a
@@ -34,4 +38,20 @@ func (s Schedule) run(ctx context.Context, log *slog.Logger) {
 		}
 		cancel()
 	}
+}
+
+// callScheduled calls a handler as a schedule calls a function: with a deadline
+// and a request id of its own. Unlike others it ends with ctx, the stack's: a run
+// may take minutes, and the next goes on where it was. A panic is an error.
+func callScheduled[E, R any](ctx context.Context, f Function, log *slog.Logger, handler func(context.Context, E) (R, error), event E) (answer R, err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	id := newRequestID()
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("a function panicked", "function", f.Name, "requestId", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fmt.Errorf("function %s panicked: %v", f.Name, p)
+		}
+	}()
+	return handler(lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{AwsRequestID: id, InvokedFunctionArn: f.arn()}), event)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"holdfast/shared/obs"
 )
 
@@ -34,4 +36,27 @@ func TestAScheduleRunsAgainAndAgainButNeverTwiceAtATime(t *testing.T) {
 	eventually(t, "some runs", func() bool { return runs.Load() >= 4 })
 	cancel()
 	<-ended
+}
+
+func TestAScheduledCall(t *testing.T) {
+	f := Function{Name: "f", Timeout: time.Minute}
+	ctx, cancel := context.WithCancel(t.Context())
+	got, err := callScheduled(ctx, f, obs.Discard(), func(ctx context.Context, event string) (string, error) {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("a call without a deadline")
+		}
+		if l, ok := lambdacontext.FromContext(ctx); !ok || l.AwsRequestID == "" {
+			t.Error("a call without a request id")
+		}
+		cancel() // the stack ends
+		<-ctx.Done()
+		return event, ctx.Err()
+	}, "prove")
+	if got != "prove" || !errors.Is(err, context.Canceled) {
+		t.Errorf("%q, %v", got, err)
+	}
+	_, err = callScheduled(t.Context(), f, obs.Discard(), func(context.Context, string) (string, error) { panic("no") }, "")
+	if err == nil {
+		t.Error("a panic is no failure")
+	}
 }

@@ -40,6 +40,8 @@ type Options struct {
 	Heap     string            // of OpenSearch, as -Xmx takes it; "": the engines' default
 	LogLevel slog.Level        // of the functions' log, DataDir/log/functions.log
 	Say      func(line string) // told what goes on, one line each; nil: nobody
+
+	RepairEvery time.Duration // how often repair runs; 0: DefaultRepairEvery
 }
 
 // Stack is a running Holdfast.
@@ -152,7 +154,7 @@ func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
 		return fmt.Errorf("ensure indexes: %w", err)
 	}
 	s.server.Handler = fns.gateway(log.With("part", "gateway"))
-	return s.poll(p, fns, filepath.Join(o.DataDir, "pollers"), log)
+	return s.poll(p, fns, o, log)
 }
 
 // The names of what the stack keeps in the engines.
@@ -172,6 +174,7 @@ type provided struct {
 	schema     []dynamodb.CreateTableInput
 	stream     string // ARN, as the engine says it
 	signalsURL string
+	deadURL    string
 	givenUpURL string
 	tables     *dynamodb.Client
 	streams    *dynamodbstreams.Client
@@ -195,7 +198,7 @@ func provide(ctx context.Context, set *engines.Set) (*provided, error) {
 	if p.stream, err = ensureTables(ctx, p.tables, p.schema); err != nil {
 		return nil, err
 	}
-	if _, err = ensureQueue(ctx, p.queues, deadSignals, 30*time.Second, ""); err != nil {
+	if p.deadURL, err = ensureQueue(ctx, p.queues, deadSignals, 30*time.Second, ""); err != nil {
 		return nil, err
 	}
 	// Six times the function's time is what AWS asks for, so that a message
@@ -212,7 +215,8 @@ func provide(ctx context.Context, set *engines.Set) (*provided, error) {
 const sweepEvery = 10 * time.Minute
 
 // poll starts the pollers and schedules.
-func (s *Stack) poll(p *provided, fns *functions, dir string, log *slog.Logger) error {
+func (s *Stack) poll(p *provided, fns *functions, o Options, log *slog.Logger) error {
+	dir := filepath.Join(o.DataDir, "pollers")
 	eventARN := normalARN(p.stream, engines.Region)
 	points, err := openCheckpoints(filepath.Join(dir, relayFunction.Name+".json"), p.stream)
 	if err != nil {
@@ -236,12 +240,15 @@ func (s *Stack) poll(p *provided, fns *functions, dir string, log *slog.Logger) 
 		mapping: fns.indexerMapping(), queue: p.queues, url: p.signalsURL, arn: queueARN(signalsQueue),
 		inFlight: flying, log: log.With("part", "queue poller"),
 	}
-	ttl := Schedule{Name: "time to live", Every: sweepEvery, First: time.Minute, Run: sweep.run}
+	schedules := append(fns.schedules(o.RepairEvery, log),
+		Schedule{Name: "time to live", Every: sweepEvery, First: time.Minute, Run: sweep.run})
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	s.running.Go(func() { relay.run(ctx) })
 	s.running.Go(func() { indexer.run(ctx) })
-	s.running.Go(func() { ttl.run(ctx, log) })
+	for _, schedule := range schedules {
+		s.running.Go(func() { schedule.run(ctx, log) })
+	}
 	return nil
 }
 

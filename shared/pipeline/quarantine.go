@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,9 +50,11 @@ func (b *quarantineBook) record(ctx context.Context, q doc.Quarantined) error {
 // clear removes the entries of documents that are in the index in full, at
 // their version or a newer one.
 func (b *quarantineBook) clear(ctx context.Context, whole []*item) error {
-	collections := map[doc.Collection]bool{}
+	var collections []doc.Collection
 	for _, it := range whole {
-		collections[it.doc.ID.Collection()] = true
+		if c := it.doc.ID.Collection(); !slices.Contains(collections, c) {
+			collections = append(collections, c)
+		}
 	}
 	having, err := b.having(ctx, collections)
 	if err != nil {
@@ -72,9 +75,10 @@ func (b *quarantineBook) clear(ctx context.Context, whole []*item) error {
 	if err != nil {
 		return fmt.Errorf("look documents up in the quarantine: %w", err)
 	}
-	for id, q := range entries {
-		version, ours := versions[id]
-		if !ours || q.Version > version {
+	for _, id := range ids {
+		q, listed := entries[id]
+		version := versions[id]
+		if !listed || q.Version > version {
 			continue
 		}
 		if err := b.ledger.ClearQuarantine(ctx, id.Collection(), id, version); err != nil {
@@ -85,11 +89,11 @@ func (b *quarantineBook) clear(ctx context.Context, whole []*item) error {
 }
 
 // having is which of the collections have entries.
-func (b *quarantineBook) having(ctx context.Context, collections map[doc.Collection]bool) (map[doc.Collection]bool, error) {
+func (b *quarantineBook) having(ctx context.Context, collections []doc.Collection) (map[doc.Collection]bool, error) {
 	now := b.now()
 	var unknown []doc.Collection
 	b.mu.Lock()
-	for c := range collections {
+	for _, c := range collections {
 		if at, ok := b.empty[c]; !ok || now.Sub(at) >= quarantineLife {
 			unknown = append(unknown, c)
 		}

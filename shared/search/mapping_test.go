@@ -72,7 +72,7 @@ func TestAWrongMappingIsNoticed(t *testing.T) {
 		return m
 	}
 	for what, change := range map[string]func(m tree){
-		"nothing":                   nil,
+		"nothing":                   func(tree) {},
 		"no _meta":                  func(m tree) { delete(m, "_meta") },
 		"a _meta of somebody else":  func(m tree) { m["_meta"] = tree{"holdfast": 7} },
 		"another number":            func(m tree) { at(m, "_meta", "holdfast")["number"] = 2 },
@@ -91,46 +91,68 @@ func TestAWrongMappingIsNoticed(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			if err := c.Remove(t.Context(), g); err != nil {
-				t.Fatal(err)
-			}
 			var mapping tree
 			if err := json.Unmarshal(whole, &mapping); err != nil {
 				t.Fatal(err)
 			}
-			if change != nil {
-				change(mapping)
-			}
-			if what == "a path that is not nested" {
-				at(mapping, "properties", "doc", "properties")["lines"] = tree{"type": "object"}
-			}
-			body, err := json.Marshal(tree{"mappings": mapping, "settings": tree{"number_of_replicas": 0}})
+			change(mapping)
+			told, err := json.Marshal(tree{c.IndexName(g): tree{"mappings": mapping}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine(t, http.MethodPut, name, string(body))
-			if found := inspect(t, c, g); !found.Exists || found.Fits != (change == nil) {
+			fits := what == "nothing"
+			altered, err := search.NewClient(search.Options{URL: "http://index", Prefix: prefixOf(c), Transport: tells(told)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := inspect(t, altered, g); !found.Exists || found.Fits != fits {
 				t.Errorf("%+v", found)
 			}
-			if err := c.Ensure(t.Context(), g); errors.Is(err, search.ErrMisfit) != (change != nil) || (err == nil) != (change == nil) {
+			if err := altered.Ensure(t.Context(), g); errors.Is(err, search.ErrMisfit) == fits || (err == nil) != fits {
 				t.Errorf("%v", err)
 			}
 		})
 	}
 }
 
-// An index that OpenSearch made by itself for a document that somebody wrote is
-// none of ours. The prefix is one that automatic creation is allowed for.
-func TestAnIndexThatMadeItselfIsNoticed(t *testing.T) {
-	prefix := strings.Replace(testPrefix(), "holdfast", "auto", 1)
-	c, err := search.NewClient(search.Options{URL: enginetest.OpenSearch(t), Prefix: prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
+// prefixOf is the prefix of a client's names.
+func prefixOf(c *search.Client) string {
 	g := sharedGeneration()
-	engine(t, http.MethodPut, "/"+c.IndexName(g)+"/_doc/1", `{"$id":"a/1","doc":{"a":{"$num":1}}}`)
-	if found := inspect(t, c, g); !found.Exists || found.Fits || found.Aliased {
+	return strings.TrimSuffix(c.IndexName(g), g.IndexName(""))
+}
+
+// tells answers for an OpenSearch in which every index is there, and is what it
+// says.
+type tells []byte
+
+func (s tells) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := http.StatusOK, "{}"
+	switch {
+	case r.Method == http.MethodPut && strings.Count(r.URL.Path, "/") == 1:
+		status, body = http.StatusBadRequest, `{"error":{"type":"resource_already_exists_exception"}}`
+	case r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/_"):
+		body = string(s)
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// An index that somebody made by hand, or OpenSearch by itself for a document
+// that was written before its index, is none of ours, and is not taken for one.
+func TestAForeignIndexIsNoticed(t *testing.T) {
+	c := newIndex(t)
+	g := sharedGeneration()
+	if found := inspect(t, c, g); found.Exists {
 		t.Errorf("%+v", found)
+	}
+	engine(t, http.MethodPut, "/"+c.IndexName(g), `{"settings":{"number_of_replicas":0}}`)
+	for range 2 {
+		if found := inspect(t, c, g); !found.Exists || found.Fits || found.Aliased {
+			t.Errorf("%+v", found)
+		}
+		if err := c.Ensure(t.Context(), g); !errors.Is(err, search.ErrMisfit) {
+			t.Errorf("%v", err)
+		}
+		engine(t, http.MethodPut, "/"+c.IndexName(g)+"/_doc/1?refresh=true", `{"$id":"a/1","$version":1,"doc":{"a":{"$num":1}}}`)
 	}
 	if err := c.Remove(t.Context(), g); err != nil {
 		t.Fatal(err)
@@ -223,7 +245,7 @@ func TestInspectionsStaySmall(t *testing.T) {
 	}
 	index(t, c, g, document(t, "wide/1", manyNames(500)))
 	counted := &counting{}
-	c, err := search.NewClient(search.Options{URL: enginetest.OpenSearch(t), Prefix: strings.TrimSuffix(strings.TrimSuffix(c.IndexName(g), "-1"), g.Family.Alias("")), Transport: counted})
+	c, err := search.NewClient(search.Options{URL: enginetest.OpenSearch(t), Prefix: prefixOf(c), Transport: counted})
 	if err != nil {
 		t.Fatal(err)
 	}

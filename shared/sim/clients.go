@@ -14,6 +14,7 @@ import (
 type actor struct {
 	number int
 	skew   time.Duration
+	clk    *doc.Clock // of its store, over its own clock
 	wrote  []doc.Written // what it wrote last, to wait for
 }
 
@@ -64,6 +65,7 @@ func (w *World) do(p *Process, a *actor, op Op, plant *Plant) {
 		defer cancel()
 	}
 	s := plant.store(newStore(w, p))
+	s.clk, s.state.clk = a.clk, a.clk
 	began := w.now()
 	cond := doc.Condition{}
 	switch op.Kind {

@@ -149,11 +149,11 @@ func (w *World) consumer(p *Process, plant *Plant) {
 // indexer makes an indexer whose invocations are looked at: where nothing of the
 // environment failed, a poison document must not have kept back any other.
 func (w *World) indexer(p *Process, plant *Plant) func(context.Context, []pipeline.Message) ([]string, error) {
-	state := newState(w, p)
+	store := newStore(w, p)
 	index := plant.index(newIndexPort(w, p))
 	x := pipeline.NewIndexer(pipeline.IndexerOptions{
-		Table: plant.table(newStore(w, p)), Index: index, Ledger: plant.ledger(state), Queue: plant.indexerQueue(newQueuePort(w, p)),
-		Generations: pipeline.NewGenerations(plant.registry(state), index, p.Now),
+		Table: plant.table(store), Index: index, Ledger: plant.ledger(store.state), Queue: plant.indexerQueue(newQueuePort(w, p)),
+		Generations: pipeline.NewGenerations(plant.registry(store.state), index, p.Now),
 		SliceBytes:  2000, Now: p.Now, Jitter: p.rng.Float64,
 	})
 	return func(ctx context.Context, messages []pipeline.Message) ([]string, error) {

@@ -29,6 +29,8 @@ type Index struct {
 	w       *World
 	indexes map[string]*physical
 	aliases map[collection.Family]map[string]bool // whose filter is always there
+	made    int
+	lost    map[string]time.Time // when an index of that name was lost last
 }
 
 // physical is one index.
@@ -39,6 +41,8 @@ type physical struct {
 	seen      map[doc.ID]doc.Version // the highest version there ever was
 	begun     time.Time
 	refreshed time.Time // the last refresh that somebody asked for
+	number    int       // tells it from others of its name
+	spoiled   bool      // its mapping is not the one it was made with
 }
 
 // entry is what is under an id, and what searches see of it.
@@ -62,7 +66,7 @@ type deleted struct {
 }
 
 func newIndex(w *World) *Index {
-	return &Index{w: w, indexes: map[string]*physical{}, aliases: map[collection.Family]map[string]bool{}}
+	return &Index{w: w, indexes: map[string]*physical{}, aliases: map[collection.Family]map[string]bool{}, lost: map[string]time.Time{}}
 }
 
 func (x *Index) of(g collection.Generation) *physical { return x.indexes[g.IndexName(indexPrefix)] }
@@ -73,8 +77,9 @@ func (x *Index) ensure(g collection.Generation) error {
 	name := g.IndexName(indexPrefix)
 	made, ok := x.indexes[name]
 	if !ok {
+		x.made++
 		x.indexes[name] = &physical{
-			made: g, entries: map[doc.ID]*entry{}, deletes: map[doc.ID]deleted{}, seen: map[doc.ID]doc.Version{}, begun: x.w.now(),
+			number: x.made, made: g, entries: map[doc.ID]*entry{}, deletes: map[doc.ID]deleted{}, seen: map[doc.ID]doc.Version{}, begun: x.w.now(),
 		}
 	} else if !sameIndex(made.made, g) {
 		return fmt.Errorf("index %s was made for another generation", name)
@@ -182,6 +187,7 @@ func (x *Index) restart() {
 
 // lose removes an index with everything in it, and its place in the alias.
 func (x *Index) lose(name string) {
+	x.lost[name] = x.w.now()
 	delete(x.indexes, name)
 	for f, names := range x.aliases {
 		if delete(names, name); len(names) == 0 {

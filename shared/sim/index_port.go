@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
@@ -196,4 +197,19 @@ func (x *IndexPort) Swap(ctx context.Context, to collection.Generation, from []c
 // Remove deletes an index.
 func (x *IndexPort) Remove(ctx context.Context, g collection.Generation) error {
 	return x.call(ctx, "remove index", true, func() { x.w.Index.lose(g.IndexName(indexPrefix)) })
+}
+
+// Inspect looks at the generation's index.
+func (x *IndexPort) Inspect(ctx context.Context, g collection.Generation) (found search.Inspection, err error) {
+	name := g.IndexName(indexPrefix)
+	err = x.call(ctx, "inspect", false, func() {
+		found = search.Inspection{}
+		if i := x.w.Index.indexes[name]; i != nil {
+			stands := x.w.Index.aliases[g.Family]
+			found = search.Inspection{
+				Exists: true, Fits: sameIndex(i.made, g) && !i.spoiled, Aliased: len(stands) == 1 && stands[name], UUID: strconv.Itoa(i.number),
+			}
+		}
+	})
+	return found, err
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"holdfast/shared/jobs/repair"
 	"holdfast/shared/pipeline"
 )
 
@@ -21,6 +22,7 @@ type Plant struct {
 	Registry     func(pipeline.Registry) pipeline.Registry
 	Handler      func(Handler) Handler
 	Store        func(*Store)
+	Repair       func(*repair.Options)
 	Engines      func(*World) // how an engine is set up otherwise
 }
 
@@ -39,6 +41,12 @@ func (p *Plant) index(x pipeline.Index) pipeline.Index          { return wrap(p.
 func (p *Plant) ledger(l pipeline.Ledger) pipeline.Ledger       { return wrap(p.Ledger, l) }
 func (p *Plant) registry(r pipeline.Registry) pipeline.Registry { return wrap(p.Registry, r) }
 func (p *Plant) handler(h Handler) Handler                      { return wrap(p.Handler, h) }
+
+func (p *Plant) repair(o *repair.Options) {
+	if p.Repair != nil {
+		p.Repair(o)
+	}
+}
 
 func (p *Plant) store(s *Store) *Store {
 	if p.Store != nil {

@@ -19,13 +19,22 @@ type Registry struct {
 	quarantine  map[doc.ID]doc.Quarantined
 	lag         *store.LagMeasure
 	sequences   map[string]int64
+	leases      map[string]store.Lease
+	proofs      map[proofKey]store.Proof
+	jobs        map[string]store.JobRecord
+	requests    []store.JobRequest
+}
+
+type proofKey struct {
+	family collection.Family
+	number int
 }
 
 func newRegistry(w *World) *Registry {
 	return &Registry{
 		w: w, collections: map[doc.Collection]bool{}, definitions: map[doc.Collection]collection.Definition{},
 		generations: map[collection.Family]map[int]collection.Generation{}, quarantine: map[doc.ID]doc.Quarantined{},
-		sequences: map[string]int64{},
+		sequences: map[string]int64{}, leases: map[string]store.Lease{}, proofs: map[proofKey]store.Proof{}, jobs: map[string]store.JobRecord{},
 	}
 }
 

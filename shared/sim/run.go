@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"holdfast/shared/doc"
 )
 
 // Config says what is run.
@@ -65,6 +67,11 @@ func run(c Config) Result {
 		rates.DropRecord, rates.DropMessage = 0, 0
 	}
 	w.rates = rates
+	w.margin = []time.Duration{10 * time.Second, 10 * time.Second, 150 * time.Second}[r.IntN(3)]
+	// What is usual for the feed has to fit into the margin with the errors of
+	// clocks and the time of a write; a feed that is slower is stalled as a
+	// whole, and that is seen by its measure.
+	w.rates.FeedMost = min(w.rates.FeedMost, w.margin/2-clockError)
 	ops := c.Script
 	if ops == nil {
 		ops = script(r, c.Ops, scriptOptions{repair: w.repairs, pauses: w.repairs && r.IntN(8) == 0, foreign: r.IntN(2) == 0})
@@ -79,6 +86,12 @@ func run(c Config) Result {
 	for n := range consumers {
 		poller(fmt.Sprint("indexer", n), func(p *Process) { w.consumer(p, plant) })
 	}
+	if w.repairs {
+		for n := range 2 {
+			poller(fmt.Sprint("repair", n), func(p *Process) { w.repairer(p, plant) })
+		}
+	}
+	poller("janitor", w.janitor)
 	var busy sync.WaitGroup
 	for n := range clients + 1 {
 		var own []Op
@@ -90,6 +103,7 @@ func run(c Config) Result {
 		busy.Add(1)
 		a := &actor{number: n}
 		a.skew = time.Duration(w.random(fmt.Sprint("skew", n)).IntN(1_200_000)-600_000) * time.Millisecond
+		a.clk = doc.NewClock(func() time.Time { return w.now().Add(a.skew) })
 		poller(fmt.Sprint("actor", n), func(p *Process) { w.act(p, a, own, plant, &busy) })
 	}
 	busy.Wait()
@@ -139,6 +153,16 @@ func (w *World) settle() time.Duration {
 	return settled
 }
 
+// janitor is the table's time to live.
+func (w *World) janitor(p *Process) {
+	for !w.stopping {
+		p.sleep(time.Hour)
+		w.mu.Lock()
+		w.Table.reap()
+		w.mu.Unlock()
+	}
+}
+
 // calm ends all faults.
 func (w *World) calm() {
 	w.mu.Lock()
@@ -160,5 +184,3 @@ func (r Result) Broken() []int {
 	slices.Sort(broken)
 	return slices.Compact(broken)
 }
-
-const canRepair = false

@@ -15,8 +15,9 @@ import (
 
 // State is one process's view of the system's own records.
 type State struct {
-	w *World
-	p *Process
+	w   *World
+	p   *Process
+	clk *doc.Clock // of its store
 
 	remembered map[doc.Collection]rememberedDefinition
 	registered map[doc.Collection]bool
@@ -27,8 +28,8 @@ type rememberedDefinition struct {
 	at         time.Time
 }
 
-func newState(w *World, p *Process) *State {
-	return &State{w: w, p: p, remembered: map[doc.Collection]rememberedDefinition{}, registered: map[doc.Collection]bool{}}
+func newState(w *World, p *Process, clk *doc.Clock) *State {
+	return &State{w: w, p: p, clk: clk, remembered: map[doc.Collection]rememberedDefinition{}, registered: map[doc.Collection]bool{}}
 }
 
 var errEngine = errors.New("the engine does not answer")
@@ -45,12 +46,12 @@ func problem(doing string, v verdict) error {
 }
 
 func (s *State) call(ctx context.Context, kind string, mutates bool, apply func()) error {
-	return problem(kind, s.w.call(ctx, s.p, StateEngine, kind, mutates, apply))
+	return problem(kind, s.w.dated(ctx, s.p, s.clk, StateEngine, kind, mutates, apply))
 }
 
 // Definition is what is declared of a collection, as old as the store lets it be.
 func (s *State) Definition(ctx context.Context, c doc.Collection) (collection.Definition, error) {
-	now := s.p.clock(s.w)
+	now := s.clk.Now()
 	if r, ok := s.remembered[c]; ok && now.Sub(r.at) >= 0 && now.Sub(r.at) < store.DefinitionLife {
 		return r.definition, nil
 	}
@@ -59,7 +60,7 @@ func (s *State) Definition(ctx context.Context, c doc.Collection) (collection.De
 
 // CurrentDefinition is never from memory.
 func (s *State) CurrentDefinition(ctx context.Context, c doc.Collection) (d collection.Definition, err error) {
-	at := s.p.clock(s.w)
+	at := s.clk.Now()
 	err = s.call(ctx, "definition", false, func() { d = s.w.State.definition(c) })
 	if err == nil {
 		s.remembered[c] = rememberedDefinition{d, at}
@@ -86,7 +87,7 @@ func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expe
 		err = doc.Errorf(doc.VersionConflict, "the definition has another revision")
 	}
 	if err == nil {
-		s.remembered[d.Name] = rememberedDefinition{put, s.p.clock(s.w)}
+		s.remembered[d.Name] = rememberedDefinition{put, s.clk.Now()}
 	}
 	return put, err
 }

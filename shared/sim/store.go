@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"holdfast/shared/doc"
@@ -13,12 +12,10 @@ import (
 // read, over the model of the table. Its promises are those of package store,
 // and it passes that package's conformance suite.
 type Store struct {
-	w         *World
-	p         *Process
-	state     *State
-	clk       *doc.Clock
-	mu        sync.Mutex
-	sequences map[string][2]int64
+	w     *World
+	p     *Process
+	state *State
+	clk   *doc.Clock
 
 	ignoreNonce bool // a planted fault: a refusal is believed, whoever wrote
 	shortLife   time.Duration
@@ -27,28 +24,32 @@ type Store struct {
 
 const (
 	tombstoneLife = 30 * 24 * time.Hour
-	feedMargin    = 10 * time.Second
-	writeTime     = feedMargin / 3
 	maxRounds     = 16
 	maxAttempts   = 10
 )
 
 func newStore(w *World, p *Process) *Store {
-	s := &Store{w: w, p: p, state: newState(w, p), sequences: map[string][2]int64{}}
-	s.clk = doc.NewClock(func() time.Time { return p.clock(w) })
+	s := &Store{w: w, p: p, clk: doc.NewClock(func() time.Time { return p.clock(w) })}
+	s.state = newState(w, p, s.clk)
 	return s
 }
 
-// call makes a call to the table and sets the clock by its answer.
+// call makes a call to the table.
 func (s *Store) call(ctx context.Context, kind string, mutates bool, apply func()) verdict {
-	sent := s.clk.Local()
+	return s.w.dated(ctx, s.p, s.clk, TableEngine, kind, mutates, apply)
+}
+
+// dated makes a call to an engine whose answers carry its time, and sets a clock
+// by it.
+func (w *World) dated(ctx context.Context, p *Process, clk *doc.Clock, e Engine, kind string, mutates bool, apply func()) verdict {
+	sent := clk.Local()
 	var date time.Time
-	v := s.w.call(ctx, s.p, TableEngine, kind, mutates, func() {
-		date = s.w.now().Truncate(time.Second)
+	v := w.call(ctx, p, e, kind, mutates, func() {
+		date = w.now().Truncate(time.Second)
 		apply()
 	})
-	if received := s.clk.Local(); v == answered && s.p != nil && !received.Before(sent) && received.Sub(sent) <= 2*time.Second {
-		s.clk.Correct(date, sent, received)
+	if received := clk.Local(); v == answered && p != nil && !received.Before(sent) && received.Sub(sent) <= 2*time.Second {
+		clk.Correct(date, sent, received)
 	}
 	return v
 }
@@ -169,7 +170,7 @@ func (s *Store) try(ctx context.Context, c change, aim demand, version doc.Versi
 			return attempted{}, problem("write", failed)
 		}
 		var out attempted
-		limited, cancel := context.WithTimeout(ctx, writeTime)
+		limited, cancel := context.WithTimeout(ctx, s.writeTime())
 		v := s.call(limited, "write", true, func() {
 			was := s.w.Table.items[c.id]
 			if !aim(was, now) || was.standing() >= version && !s.plantBlind {
@@ -192,7 +193,7 @@ func (s *Store) try(ctx context.Context, c change, aim demand, version doc.Versi
 		default:
 			unclear = true
 		}
-		if n+1 >= maxAttempts || !s.pause(ctx, n) || s.w.now().Sub(began) > writeTime {
+		if n+1 >= maxAttempts || !s.pause(ctx, n) || s.w.now().Sub(began) > s.writeTime() {
 			return attempted{}, outcomeUnknown()
 		}
 	}
@@ -343,3 +344,6 @@ func (s *Store) Adopt(ctx context.Context, f store.Foreign) error {
 	}}, same, version, s.newNonce(), s.clk.Now())
 	return err
 }
+
+// writeTime is how long an attempt of a write lasts at most.
+func (s *Store) writeTime() time.Duration { return s.w.margin / 3 }

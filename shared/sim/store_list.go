@@ -112,7 +112,7 @@ func (s *Store) Changes(ctx context.Context, q store.ChangesQuery) (page store.C
 	if limit <= 0 {
 		limit = 100
 	}
-	page.SafeThrough = s.clk.Now().Add(-feedMargin)
+	page.SafeThrough = s.clk.Now().Add(-s.w.margin)
 	var all []doc.Change
 	for bucket := range s.w.Table.buckets {
 		err = s.again(ctx, "changes", func() {

@@ -169,7 +169,7 @@ const feedPage = 40
 // sweep goes through every bucket from a version on, page by page, and through
 // the end of each once more.
 func (s *Store) sweep(ctx context.Context, from doc.Version, visit func([]doc.Change) error) error {
-	end := doc.VersionAt(s.clk.Now().Add(-feedMargin))
+	end := doc.VersionAt(s.clk.Now().Add(-s.w.margin))
 	for bucket := range s.w.Table.buckets {
 		for _, start := range []doc.Version{from, max(from, end)} {
 			after, afterID := start, doc.ID("")

@@ -2,8 +2,10 @@ package sim
 
 import (
 	"context"
-	"strconv"
 	"time"
+
+	"holdfast/shared/collection"
+	"holdfast/shared/jobs/repair"
 )
 
 // trouble carries out the operations that are not those of clients.
@@ -29,8 +31,13 @@ func (w *World) trouble(_ context.Context, p *Process, a *actor, op Op) {
 		w.outages[IndexEngine] = now.Add(time.Duration(op.Arg) * 10 * time.Millisecond)
 	case LoseIndex:
 		if names := sortedKeys(w.Index.indexes); len(names) > 0 {
-			w.Index.lose(names[op.Arg%len(names)])
+			name := names[op.Arg%len(names)]
 			w.lossCount++
+			if op.Arg%4 == 0 {
+				w.Index.indexes[name].spoiled = true
+			} else {
+				w.Index.lose(name)
+			}
 		}
 	case LoseAlias:
 		if families := sortedKeys(w.Index.aliases); len(families) > 0 {
@@ -45,9 +52,23 @@ func (w *World) trouble(_ context.Context, p *Process, a *actor, op Op) {
 	case Define:
 		w.define(op)
 	case Compare:
-		w.request("compare " + strconv.Itoa(op.N))
+		w.State.request(repair.Name, string(repair.Compare))
 	}
 }
 
-func (w *World) define(Op)      {}
-func (w *World) request(string) {}
+// forms are what a collection may be declared to be indexed as.
+var forms = []collection.Definition{
+	{}, {Index: collection.Own}, {Index: collection.Own, Nested: []string{"o"}}, {Text: []string{"t"}},
+}
+
+// define declares another form of a collection's index, as a client does whose
+// collection has documents.
+func (w *World) define(op Op) {
+	current := w.State.definition(op.ID.Collection())
+	d := forms[op.Arg%len(forms)]
+	d.Name = current.Name
+	d = d.Changed(current, w.now().UTC().Truncate(time.Microsecond))
+	if _, ok := w.State.putDefinition(d, current.Revision); !ok {
+		w.violate(4, "the definition of %s could not be put", d.Name)
+	}
+}

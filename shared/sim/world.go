@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/shared/doc"
+	"holdfast/shared/store"
 )
 
 // World is everything that the processes of one run share: the engines, the
@@ -40,8 +41,9 @@ type World struct {
 	draining bool      // nothing happens any more but old messages coming
 	asleep   time.Time // until when all functions are switched off
 
-	lossCount int  // indexes lost so far
-	repairs   bool // repair runs
+	margin    time.Duration // of the store and of repair
+	lossCount int           // indexes lost so far
+	repairs   bool          // repair runs
 
 	trace  uint64
 	lines  []string
@@ -72,6 +74,7 @@ func NewWorld(seed uint64, now func() time.Time) *World {
 	w := &World{
 		seed: seed, now: now, taken: map[int64]bool{}, spawned: map[string]int{},
 		outages: map[Engine]time.Time{}, faults: map[string]int{}, trace: fnvOffset,
+		margin: store.DefaultFeedMargin,
 	}
 	w.Table = newTable(w)
 	w.State = newRegistry(w)

@@ -25,20 +25,19 @@ type pass struct {
 	After   string    `json:"after,omitempty"` // where in it
 	// Walked are the generations whose index was gone through, and WalkAfter is
 	// where in the next one.
-	Walked    map[string]bool `json:"walked,omitempty"`
+	Walked    map[string]bool `json:"walked"`
 	WalkAfter doc.ID          `json:"walkAfter,omitempty"`
 	// From are the generations that are looked at, each with the version beyond
 	// which the change feed is what proves it.
 	From map[string]doc.Version `json:"from"`
 	// Proven are those that were proven as the pass began: what is found there
 	// is a drift.
-	Proven      map[string]bool        `json:"proven,omitempty"`
+	Proven      map[string]bool        `json:"proven"`
 	Tally       Tally                  `json:"tally"`
-	Found       map[string]int         `json:"found,omitempty"`   // differences by generation
-	TooMany     map[string]bool        `json:"tooMany,omitempty"` // generations with more than are kept
+	TooMany     map[string]bool        `json:"tooMany"` // generations with more than are kept
 	Differences []Difference           `json:"differences,omitempty"`
 	Bytes       int                    `json:"bytes"` // of the differences' ids
-	Counts      map[doc.Collection]int `json:"counts,omitempty"`
+	Counts      map[doc.Collection]int `json:"counts"`
 }
 
 // Bounds of what is kept by name: the state is one item of a table whose items

@@ -110,8 +110,47 @@ func (x *run) recheck(ctx context.Context) error {
 			return err
 		}
 	}
-	if !changed {
+	if changed {
+		if err := x.save(ctx); err != nil {
+			return err
+		}
+	}
+	return x.resignalOpen(ctx)
+}
+
+// resignalOpen signals what is still open again, by the rule that holds for what
+// the change feed shows: the pass itself has signalled it as it ended.
+func (x *run) resignalOpen(ctx context.Context) error {
+	now := x.Now()
+	last := x.state.OpenSignalled
+	if last.Before(x.state.Ended) {
+		last = x.state.Ended
+	}
+	if !dueBetween(x.state.Ended.Add(again-grace), last, now) {
 		return nil
 	}
-	return x.save(ctx)
+	ids := map[doc.ID]bool{}
+	for _, d := range x.state.Open {
+		if !d.Healed {
+			ids[d.ID] = true
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	x.state.OpenSignalled = now.UTC()
+	if err := x.save(ctx); err != nil {
+		return err
+	}
+	standings, err := x.Table.Standings(ctx, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return err
+	}
+	var signals []doc.Signal
+	for _, id := range slices.Sorted(maps.Keys(standings)) {
+		signals = append(signals, doc.Signal{ID: id, Version: standings[id].Version})
+	}
+	sent, err := x.signal(ctx, signals)
+	x.report.Resignalled += sent
+	return err
 }

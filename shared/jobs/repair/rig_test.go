@@ -280,15 +280,21 @@ func (r *rig) found(c doc.Collection) map[doc.ID]doc.Version {
 // converges runs repair and the indexer until a condition holds.
 func (r *rig) converges(until func() bool, change ...func(*repair.Options)) {
 	r.t.Helper()
+	var report repair.Report
 	for range 40 {
-		r.run(repair.Prove, change...)
+		report = r.run(repair.Prove, change...)
 		r.drain()
 		if until() {
 			return
 		}
 		time.Sleep(settle / 2)
 	}
-	r.t.Fatal("repair does not get there")
+	text, _ := json.MarshalIndent(report, "", " ")
+	var state json.RawMessage
+	if record, ok, err := r.store.State().Job(r.t.Context(), "repair/state"); ok && err == nil {
+		state = record.Body
+	}
+	r.t.Fatalf("repair does not get there: %s\n%s", text, state)
 }
 
 // later lets repair believe that time has passed.

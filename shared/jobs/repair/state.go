@@ -34,9 +34,10 @@ type state struct {
 	// Open are the differences of the last pass that are not seen healed yet.
 	// With TooMany they are more than are kept by name, and only another pass
 	// can tell.
-	Open    []Difference         `json:"open,omitempty"`
-	TooMany map[string]bool      `json:"tooMany,omitempty"` // by generation
-	Based   map[string]time.Time `json:"based,omitempty"`   // by generation: up to when the last pass proves it, once nothing of it is open; by move: when that pass began
+	Open          []Difference         `json:"open,omitempty"`
+	OpenSignalled time.Time            `json:"openSignalled,omitzero"`
+	TooMany       map[string]bool      `json:"tooMany,omitempty"` // by generation
+	Based         map[string]time.Time `json:"based,omitempty"`   // by generation: up to when the last pass proves it, once nothing of it is open; by move: when that pass began
 
 	Counts    map[doc.Collection]int `json:"counts,omitempty"`
 	CountedAt time.Time              `json:"countedAt,omitzero"`

@@ -136,7 +136,7 @@ func (s *suite) swaps(t *testing.T) {
 func (s *suite) contend(t *testing.T) {
 	all := generations("contended", 1, 2, 3)
 	s.ensure(t, all...)
-	for range 5 {
+	for range 3 {
 		failed := make([]error, 2)
 		done := make(chan int)
 		for i := range failed {
