@@ -14,15 +14,16 @@ import (
 
 // Run builds the parts from the environment and passes them to start, which
 // does not return while all is well. An error ends the process: Lambda tells it
-// in the function's log and begins anew.
-func Run(function string, start func(*lambdahost.App) error) {
-	if err := run(function, start); err != nil {
+// in the function's log and begins anew. A function that uses queues says how
+// they are opened.
+func Run(function string, queues lambdahost.OpenQueues, start func(*lambdahost.App) error) {
+	if err := run(function, queues, start); err != nil {
 		fmt.Fprintf(os.Stderr, "function %s cannot start: %v\n", function, err)
 		os.Exit(1)
 	}
 }
 
-func run(function string, start func(*lambdahost.App) error) error {
+func run(function string, queues lambdahost.OpenQueues, start func(*lambdahost.App) error) error {
 	c, err := env.ParseAs[lambdahost.Config]()
 	if err != nil {
 		return fmt.Errorf("reading the environment: %w", err)
@@ -36,7 +37,7 @@ func run(function string, start func(*lambdahost.App) error) error {
 		return err
 	}
 	app, err := lambdahost.Build(c, lambdahost.Surroundings{
-		AWS: aws,
+		AWS: aws, Queues: queues,
 		Log: obs.NewLogger(os.Stdout, level).With("function", function),
 		// CloudWatch reads metrics out of the log.
 		Metrics: obs.NewMetrics(os.Stdout, "Holdfast", nil, obs.Dimension{Name: "Function", Value: function}),

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 )
 
 func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
@@ -18,7 +19,7 @@ func TestAFunctionStartsFromItsEnvironment(t *testing.T) {
 	t.Setenv("HOLDFAST_INDEX_REPLICAS", "0")
 	t.Setenv("HOLDFAST_TOMBSTONE_LIFE", "720h")
 	started := false
-	err := run("query", func(app *lambdahost.App) error {
+	err := run("query", queues.Open, func(app *lambdahost.App) error {
 		started = true
 		if _, err := app.Query(nil); err != nil {
 			return err
@@ -51,7 +52,7 @@ func TestWhatIsWrongWithTheEnvironmentIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(c.variable, c.value)
-			err := run("documents", func(*lambdahost.App) error {
+			err := run("documents", nil, func(*lambdahost.App) error {
 				t.Error("it was started")
 				return nil
 			})

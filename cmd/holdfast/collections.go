@@ -21,9 +21,9 @@ func newCollections() *cobra.Command {
 		Use:   "collections",
 		Short: "What is declared of collections",
 		Long: `Lists collections, and shows, puts and deletes their definitions. Collections
-need no definition to be used. One that declares nested or full-text paths, what
-of its documents is indexed, or an index of its own is put before the first
-document is.`,
+need no definition to be used. One that changes how documents are indexed has
+those that are there indexed anew, while queries read the index as it was;
+"holdfast status" tells how far that is.`,
 	}
 	c.AddCommand(newCollectionsList(), newCollectionsGet(), newCollectionsPut(), newCollectionsDelete())
 	return c
@@ -151,9 +151,10 @@ func newCollectionsPut() *cobra.Command {
   indexed:
     exclude: [log]           what is not indexed; or include: what is
 
-A collection that has documents already is refused where they would have to be
-indexed in another form. Exit code 6 says that --if-match or --if-absent did not
-hold; then nothing was changed.`,
+The answer says whether documents that are there have to be indexed anew, and in
+which generation of the index they are, or will be. Queries read the index as it
+was until the new one is complete. Exit code 6 says that --if-match or --if-absent
+did not hold; then nothing was changed.`,
 		Example: `  holdfast collections put customers/orders orders.yaml
   echo 'text: [title]' | holdfast collections put movies -`,
 		Args: takes(cobra.ExactArgs(2), oneCollection),

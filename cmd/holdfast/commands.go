@@ -30,11 +30,12 @@ neither, and plain http to others is never given either.
 
 Exit codes of all commands:
     0  done
-    1  failed; the message says what
+    1  failed; the message says what. status: not all is as it should be
     2  the command line was not understood; nothing was done
     3  local --demo, doctor: something is not as it should be
     4  import: finished, but some lines were rejected
-    5  get, load, collections get: there is no such document or definition
+    5  get, load, collections get, jobs, reindex: there is no such document,
+       definition, job or collection
     6  put, delete, also of collections: it is not as --if-match or --if-absent demands
   130  interrupted; import and export go on with --resume`
 
@@ -45,11 +46,13 @@ func addCommands(root *cobra.Command) {
   holdfast import movies.ndjson.gz                   # lines {"id":…,"data":…}
   holdfast query movies 'Major Genre=Drama' 'US Gross>1000000' --sort 'US Gross:desc'
   holdfast get movies/1
+  holdfast status                                    # is all well, and what to do where it is not
   holdfast export --collection movies --out movies.ndjson.zst`
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
 		newGet(), newPut(), newCreate(), newDelete(), newLoad(), newQuery(), newChanges(),
 		newCollections(), newImport(), newExport(), newDoctor(), newVersion(),
+		newStatus(), newQuarantine(), newJobs(), newDeadLetters(), newReindex(),
 	)
 }
 

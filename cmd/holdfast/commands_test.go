@@ -428,7 +428,7 @@ func TestHelpHasExamplesAndExitCodes(t *testing.T) {
 	if code := run(t.Context(), []string{"--help"}, root, root); code != exitOK || !strings.Contains(root.String(), "Exit codes of all commands") {
 		t.Errorf("%s", root)
 	}
-	for _, name := range []string{"get", "put", "create", "delete", "load", "query", "changes", "import", "export", "doctor", "version"} {
+	for _, name := range []string{"get", "put", "create", "delete", "load", "query", "changes", "import", "export", "doctor", "version", "status", "quarantine", "jobs", "dead-letters", "reindex"} {
 		var out bytes.Buffer
 		if code := run(t.Context(), []string{name, "--help"}, &out, &out); code != exitOK || !strings.Contains(out.String(), "Examples:") || !strings.Contains(root.String(), "\n  "+name+" ") {
 			t.Errorf("%s --help: %s", name, out.String())

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/cmd/holdfast/internal/client"
 	"holdfast/shared/local"
+	"holdfast/shared/obs"
 )
 
 const (
@@ -56,7 +57,7 @@ func (o *connection) open(ctx context.Context, c *cobra.Command, patience time.D
 		return nil, err
 	}
 	return client.New(client.Options{
-		Endpoint: o.address(), Auth: auth, Agent: "holdfast/" + programVersion(),
+		Endpoint: o.address(), Auth: auth, Agent: "holdfast/" + obs.Version(),
 		Patience: patience, Persistent: persistent, Sleep: interruptible(ctx),
 		Notice: nowAndThen(func(line string) { note(c, "holdfast: %s", line) }),
 	})

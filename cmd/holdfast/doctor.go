@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/cmd/holdfast/internal/client"
+	"holdfast/shared/obs"
 )
 
 // probeTime is how long a single check may take.
@@ -267,7 +268,7 @@ func checkEndpoint(ctx context.Context, c *cobra.Command, at *connection) findin
 	auth, err := at.authorizer(ctx, c, false)
 	var api *client.Client
 	if err == nil {
-		api, err = client.New(client.Options{Endpoint: at.address(), Auth: auth, Agent: "holdfast/" + programVersion()})
+		api, err = client.New(client.Options{Endpoint: at.address(), Auth: auth, Agent: "holdfast/" + obs.Version()})
 	}
 	if err != nil {
 		f.Detail = err.Error()

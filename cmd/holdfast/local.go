@@ -31,6 +31,7 @@ type localOptions struct {
 	demo      bool
 	exit      bool
 	heap      string
+	repair    time.Duration
 }
 
 func newLocal() *cobra.Command {
@@ -57,10 +58,14 @@ Exit codes:
 		Example: `  holdfast local                          # serve on 127.0.0.1:8787, keep data in .holdfast
   holdfast local --demo                   # import sample data, show what is promised, keep serving
   holdfast local --demo --exit --ephemeral  # the same as a check: exit code 0 if all was as promised
-  holdfast local --addr 127.0.0.1:9000 --data /tmp/second`,
+  holdfast local --addr 127.0.0.1:9000 --data /tmp/second
+  holdfast local --repair-every 10s       # prove the index against the table more often`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return &usageError{command: c.CommandPath(), err: fmt.Errorf("unexpected argument %q", args[0])}
+			}
+			if o.repair < time.Second {
+				return &usageError{command: c.CommandPath(), err: errors.New("--repair-every is at least 1s")}
 			}
 			if o.ephemeral && c.Flags().Changed("data") {
 				return &usageError{command: c.CommandPath(), err: errors.New("--ephemeral keeps nothing; it cannot be used with --data")}
@@ -78,6 +83,7 @@ Exit codes:
 	f.BoolVar(&o.demo, "demo", false, "import sample data through the API and show what is promised")
 	f.BoolVar(&o.exit, "exit", false, "end when everything serves, or after the demo, instead of serving on")
 	f.StringVar(&o.heap, "opensearch-heap", "512m", "memory of OpenSearch, as Java's -Xmx takes it")
+	f.DurationVar(&o.repair, "repair-every", local.DefaultRepairEvery, "how often repair proves the index against the table")
 	return c
 }
 
@@ -96,7 +102,7 @@ func runLocal(ctx context.Context, o localOptions, out, progress io.Writer) erro
 	say := teller(progress)
 	say("starting, data in " + o.data)
 	stack, err := local.Start(ctx, local.Options{
-		Address: o.address, DataDir: o.data, Heap: o.heap, Say: say,
+		Address: o.address, DataDir: o.data, Heap: o.heap, Say: say, RepairEvery: o.repair,
 		Cache: engines.Cache{Dir: os.Getenv(cacheVariable)},
 	})
 	if err != nil {

@@ -42,6 +42,7 @@ func TestCommandLines(t *testing.T) {
 		{[]string{"local", "--help"}, exitOK, "Exit codes:"},
 		{[]string{"local", "--help"}, exitOK, "holdfast local --demo --exit"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},
+		{[]string{"local", "--repair-every", "10ms"}, exitUsage, "at least 1s"},
 		{[]string{"local", "--nonsense"}, exitUsage, "See holdfast local --help"},
 		{[]string{"local", "extra"}, exitUsage, `unexpected argument "extra"`},
 		{[]string{"local", "--ephemeral", "--data", "x"}, exitUsage, "--ephemeral"},

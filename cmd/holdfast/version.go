@@ -6,17 +6,9 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-)
 
-// programVersion is the module's version, or "devel" for a build from a working
-// copy.
-func programVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
-}
+	"holdfast/shared/obs"
+)
 
 func newVersion() *cobra.Command {
 	var out output
@@ -29,7 +21,7 @@ func newVersion() *cobra.Command {
 			if err := out.check(c); err != nil {
 				return err
 			}
-			pairs := [][2]string{{"version", programVersion()}}
+			pairs := [][2]string{{"version", obs.Version()}}
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" || s.Key == "vcs.time" || s.Key == "vcs.modified" {

@@ -7,10 +7,11 @@ import (
 
 	"holdfast/functions"
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 )
 
 func main() {
-	functions.Run("admin", func(app *lambdahost.App) error {
+	functions.Run("admin", queues.Open, func(app *lambdahost.App) error {
 		handler, err := app.Admin()
 		if err != nil {
 			return err

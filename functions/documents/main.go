@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	functions.Run("documents", func(app *lambdahost.App) error {
+	functions.Run("documents", nil, func(app *lambdahost.App) error {
 		lambda.Start(lambdahost.Gateway(app.Documents()))
 		return nil
 	})

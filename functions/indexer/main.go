@@ -7,10 +7,11 @@ import (
 
 	"holdfast/functions"
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 )
 
 func main() {
-	functions.Run("indexer", func(app *lambdahost.App) error {
+	functions.Run("indexer", queues.Open, func(app *lambdahost.App) error {
 		indexer, err := app.Indexer()
 		if err != nil {
 			return err

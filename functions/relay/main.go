@@ -7,10 +7,11 @@ import (
 
 	"holdfast/functions"
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 )
 
 func main() {
-	functions.Run("relay", func(app *lambdahost.App) error {
+	functions.Run("relay", queues.Open, func(app *lambdahost.App) error {
 		relay, err := app.Relay()
 		if err != nil {
 			return err

@@ -7,15 +7,16 @@ import (
 
 	"holdfast/functions"
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 )
 
 func main() {
-	functions.Run("repair", func(app *lambdahost.App) error {
+	functions.Run("repair", queues.Open, func(app *lambdahost.App) error {
 		repair, err := app.Repair()
 		if err != nil {
 			return err
 		}
-		lambda.Start(lambdahost.Repair(repair))
+		lambda.Start(lambdahost.Repair(repair, app.Store().State()))
 		return nil
 	})
 }

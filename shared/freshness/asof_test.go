@@ -252,7 +252,7 @@ func TestAProofShortensTheWait(t *testing.T) {
 		stale       bool
 	}{
 		"measured just now":       {age: 10 * time.Second, lag: 300 * time.Millisecond},
-		"measured long ago":       {age: 2 * time.Minute, lag: 300 * time.Millisecond, stale: true},
+		"measured long ago":       {age: 3 * time.Minute, lag: 300 * time.Millisecond, stale: true},
 		"measured to be slow":     {age: 10 * time.Second, lag: 1100 * time.Millisecond, stale: true},
 		"something in quarantine": {age: 10 * time.Second, lag: 300 * time.Millisecond, quarantined: 1, stale: true},
 	} {

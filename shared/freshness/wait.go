@@ -281,7 +281,8 @@ func (p *pending) askIndex(ctx context.Context) {
 	}
 	there := map[doc.ID]bool{}
 	failing := false
-	for family, signals := range groups {
+	for _, family := range slices.Sorted(maps.Keys(groups)) {
+		signals := groups[family]
 		if len(active[family]) == 0 { // no index yet, so it holds nothing
 			for _, s := range signals {
 				p.unheld[s.ID] = true

@@ -30,9 +30,6 @@ func NewGenerator(now func() time.Time, random func([]byte)) *Generator {
 	return &Generator{now: now, random: random, last: -1}
 }
 
-// latestTime is the last millisecond that 48 bits can tell, in the year 10889.
-const latestTime = 1<<48 - 1
-
 // Make makes n identifiers of a layout, each later than the one before. The
 // layout has to be a known one.
 func (g *Generator) Make(l Layout, n int) []GUID {
@@ -44,7 +41,7 @@ func (g *Generator) Make(l Layout, n int) []GUID {
 	made := make([]GUID, n)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := min(max(g.now().UnixMilli(), 0), latestTime)
+	now := max(g.now().UnixMilli(), 0) // 48 bits tell it until the year 10889
 	for i := range made {
 		bits := random[i*each:][:each]
 		g.step(now, binary.BigEndian.Uint16(bits)>>1)

@@ -11,7 +11,7 @@ import (
 	"holdfast/shared/pipeline"
 )
 
-// DeadLetters are the messages that were given up: a pipeline.DeadLetters.
+// DeadLetters are the messages that were given up: a sqsqueue.DeadLetters.
 type DeadLetters interface {
 	Counts(ctx context.Context) (pipeline.DeadCounts, error)
 	// Look shows messages and leaves them where they are.

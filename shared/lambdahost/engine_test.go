@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 	"holdfast/shared/local/enginetest"
 	"holdfast/shared/store"
 	"holdfast/shared/where"
@@ -51,7 +52,7 @@ func newAppWith(t *testing.T, conf aws.Config, c lambdahost.Config) *lambdahost.
 			}
 		})
 	}
-	app, err := lambdahost.Build(c, lambdahost.Surroundings{AWS: conf})
+	app, err := lambdahost.Build(c, lambdahost.Surroundings{AWS: conf, Queues: queues.Open})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,9 +63,17 @@ var httpEvents = map[string]struct {
 	"http-unknown":            {method: "GET", path: "/users/1"},
 	"http-query-now":          {method: "POST", path: "/query", body: `{"from":"users","filter":{"name":"Ada"},"where":"doc.born > 1800","include":["friend"],"read":"verified","sort":[{"born":"desc"}],"wait":{"asOfNow":true,"timeout":"5s","onTimeout":"stale"}}`},
 	// A route with a path of its own before the parameter.
-	"http-collections":    {method: "GET", path: "/collections"},
-	"http-collection-get": {method: "GET", path: "/collections/books/chapters"},
-	"http-collection-put": {method: "PUT", path: "/collections/books/chapters", body: `{"index":"own"}`},
+	"http-collections":          {method: "GET", path: "/collections"},
+	"http-collection-get":       {method: "GET", path: "/collections/books/chapters"},
+	"http-collection-put":       {method: "PUT", path: "/collections/books/chapters", body: `{"index":"own"}`},
+	"http-status":               {method: "GET", path: "/status"},
+	"http-quarantine":           {method: "GET", path: "/quarantine", query: "collection=users&limit=10"},
+	"http-quarantine-retry":     {method: "POST", path: "/quarantine/retry", body: `{"ids":["users/1","users/absent"]}`},
+	"http-jobs":                 {method: "GET", path: "/jobs"},
+	"http-job":                  {method: "GET", path: "/jobs/repair"},
+	"http-job-start":            {method: "POST", path: "/jobs/repair", body: `{"mode":"compare"}`},
+	"http-dead-letters":         {method: "GET", path: "/dead-letters", query: "limit=10"},
+	"http-dead-letters-redrive": {method: "POST", path: "/dead-letters/redrive", body: `{"limit":100}`},
 	// A gateway with origins answers this itself; one without lets it through to whoever is allowed to call.
 	"http-options": {method: "OPTIONS", path: "/docs/users/1", header: http.Header{"Access-Control-Request-Method": {"PUT"}}},
 	// Several headers of one name come joined by commas, cookies apart.
@@ -121,7 +129,7 @@ func TestRequestsInTheEventFiles(t *testing.T) {
 
 // A file that no test reads could say anything.
 func TestEveryEventFileIsRead(t *testing.T) {
-	read := []string{"env", "stream", "stream-types", "stream-ttl", "stream-foreign", "signals", "signals-again", "relay-failure"}
+	read := []string{"env", "stream", "stream-types", "stream-ttl", "stream-foreign", "signals", "signals-again", "relay-failure", "schedule-prove", "schedule-compare"}
 	files, err := filepath.Glob(eventFiles + "*.json")
 	if err != nil || len(files) < len(read)+len(httpEvents) {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"holdfast/shared/jobs/repair"
+	"holdfast/shared/store"
 )
 
 // RepairEvent is what a schedule calls repair with: its input.
@@ -26,11 +27,20 @@ type Repairer interface {
 	Run(ctx context.Context, mode repair.Mode) (report repair.Report, held bool, err error)
 }
 
+// Requests are where a run leaves what it could not begin: the state.
+type Requests interface {
+	RequestJob(ctx context.Context, r store.JobRequest) (store.JobRequest, bool, error)
+}
+
 // Repair serves a repair to schedules. That another run is under way is no
-// failure.
-func Repair(r Repairer) RepairHandler {
+// failure: the next one takes up what this one was to do beside what is always
+// due.
+func Repair(r Repairer, requests Requests) RepairHandler {
 	return func(ctx context.Context, e RepairEvent) (RepairAnswer, error) {
 		report, held, err := r.Run(ctx, e.Mode)
+		if err == nil && !held && e.Mode != repair.Prove {
+			_, _, err = requests.RequestJob(ctx, store.JobRequest{Name: repair.Name, Mode: string(e.Mode)})
+		}
 		return RepairAnswer{Held: held, Report: report}, err
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/doc"
 	"holdfast/shared/freshness"
@@ -24,8 +23,23 @@ import (
 type Surroundings struct {
 	AWS             aws.Config
 	SearchTransport http.RoundTripper // nil: the standard one
+	Queues          OpenQueues        // nil: none, for a function that has nothing to do with them
 	Log             *slog.Logger      // nil: discarded
 	Metrics         *obs.Metrics      // nil: none
+}
+
+// OpenQueues makes the client of the queues, for AWS or, with an endpoint, for
+// another server. It is package queues' Open; who does not name it does not carry
+// the client.
+type OpenQueues func(conf aws.Config, endpoint string) Queues
+
+// Queues are what a deployment has in Amazon SQS, by their URLs.
+type Queues interface {
+	// Signals is where signals travel.
+	Signals(url string) pipeline.Queue
+	// Letters are the messages that the indexer and the relay gave up; to is where
+	// they are sent again.
+	Letters(signals, relay string, to pipeline.Sender) httpapi.DeadLetters
 }
 
 // App builds the parts of Holdfast that a process runs: one of them in a
@@ -87,7 +101,7 @@ func (a *App) Admin() (httpapi.Handler, error) {
 	}
 	return httpapi.Admin(httpapi.AdminOptions{
 		State: a.store.State(), Signals: queue,
-		Letters: pipeline.NewDeadLetters(a.queues(), a.config.DeadLettersURL, a.config.GivenUpURL, queue),
+		Letters: a.queues().Letters(a.config.DeadLettersURL, a.config.GivenUpURL, queue),
 		Version: obs.Version(), Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
 	}), nil
 }
@@ -101,14 +115,15 @@ func (a *App) Query(where httpapi.Conditions) (httpapi.Handler, error) {
 		return nil, err
 	}
 	state := a.store.State()
+	proofs := freshness.NewProofBook(state, state, a.clock.Now)
 	return httpapi.Query(httpapi.QueryOptions{
 		Search: index,
 		Waiter: freshness.NewWaiter(freshness.WaiterOptions{
 			Index: index, Registry: state, Quarantine: state, Table: a.store,
-			Feed: a.store, Margin: a.config.BarrierMargin, Now: a.clock.Now, Log: a.log,
+			Feed: a.store, Proofs: proofs, Margin: a.config.BarrierMargin, Now: a.clock.Now, Log: a.log,
 		}),
 		Reporter: freshness.NewReporter(freshness.ReporterOptions{
-			Queue: queue, Measures: state, Now: a.clock.Now, Log: a.log,
+			Queue: queue, Measures: state, Proofs: proofs, Now: a.clock.Now, Log: a.log,
 		}),
 		Definitions: state, Loader: a.store, Where: where, Log: a.log, Metrics: a.metrics, Now: a.clock.Now,
 	}), nil
@@ -152,28 +167,24 @@ func (a *App) Repair() (*repair.Repair, error) {
 		Table: a.store, Index: index, State: a.store.State(), Queue: queue,
 		Margin: a.config.FeedMargin, Budget: a.config.RepairBudget, Settle: a.config.RepairSettle,
 		TombstoneLife: a.config.TombstoneLife,
-		Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
+		Now:           a.clock.Now, Log: a.log, Metrics: a.metrics,
 	}), nil
 }
 
 // Queue is where signals travel.
-func (a *App) Queue() (*pipeline.SQS, error) {
+func (a *App) Queue() (pipeline.Queue, error) {
 	var missing needs
 	missing.text(a.config.QueueURL, "the queue's URL")
+	if a.around.Queues == nil {
+		missing = append(missing, errors.New("this process was built without queues"))
+	}
 	if err := missing.err(); err != nil {
 		return nil, err
 	}
-	return pipeline.NewSQS(a.queues(), a.config.QueueURL), nil
+	return a.queues().Signals(a.config.QueueURL), nil
 }
 
-// queues is a client of Amazon SQS.
-func (a *App) queues() *sqs.Client {
-	return sqs.NewFromConfig(a.around.AWS, func(o *sqs.Options) {
-		if a.config.SQSEndpoint != "" {
-			o.BaseEndpoint = aws.String(a.config.SQSEndpoint)
-		}
-	})
-}
+func (a *App) queues() Queues { return a.around.Queues(a.around.AWS, a.config.SQSEndpoint) }
 
 // Search is the client of the index.
 func (a *App) Search() (*search.Client, error) {

@@ -14,6 +14,7 @@ import (
 	"holdfast/shared/doc"
 	"holdfast/shared/jobs/repair"
 	"holdfast/shared/lambdahost"
+	"holdfast/shared/lambdahost/queues"
 	"holdfast/shared/local/engines"
 	"holdfast/shared/obs"
 	"holdfast/shared/pipeline"
@@ -69,7 +70,7 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 	var fns functions
 	build := func(f Function, use func(*lambdahost.App) error) error {
 		app, err := lambdahost.Build(config, lambdahost.Surroundings{
-			AWS: p.aws, Log: obs.NewLogger(log, level).With("function", f.Name),
+			AWS: p.aws, Queues: queues.Open, Log: obs.NewLogger(log, level).With("function", f.Name),
 			Metrics:         obs.NewMetrics(log, "Holdfast", nil, obs.Dimension{Name: "Function", Value: f.Name}),
 			SearchTransport: http.DefaultTransport.(*http.Transport).Clone(),
 		})
@@ -108,7 +109,7 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 		}),
 		build(repairFunction, func(app *lambdahost.App) error {
 			repairer, err := app.Repair()
-			fns.repair = lambdahost.Repair(repairer)
+			fns.repair = lambdahost.Repair(repairer, app.Store().State())
 			return err
 		}),
 	)

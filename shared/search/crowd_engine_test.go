@@ -69,7 +69,7 @@ func TestLongStringsInOrder(t *testing.T) {
 		t.Fatalf("only %d documents", len(docs))
 	}
 	c, _ := newCrowds(t, docs)
-	fewChecks(t, 60)
+	fewChecks(t, 25)
 	pages, ends := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		r := search.Request{From: sourcesOf("crowds"), Sort: crowdedSorts().Draw(rt, "sort"), Limit: rapid.IntRange(1, 7).Draw(rt, "limit"), Now: at}
@@ -148,7 +148,7 @@ func idsOf(docs []doc.Document) (ids []doc.ID) {
 // keeps them, the last one told among them. Each document whose strings stay
 // is on exactly one page, and in order.
 func TestLongStringsWhileWritesGoOn(t *testing.T) {
-	fewChecks(t, 8)
+	fewChecks(t, 5)
 	c, g := newCrowds(t, nil)
 	version, walks := doc.VersionAt(at), 0
 	rapid.Check(t, func(rt *rapid.T) {

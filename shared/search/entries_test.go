@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -71,10 +72,8 @@ func TestAWalkMeetsOddIDsOnce(t *testing.T) {
 	engine(t, http.MethodPut, "/"+c.IndexName(g)+"/_settings", `{"index.refresh_interval":"-1"}`)
 	docs, want := oddEntries(3000)
 	ops := make([]search.Operation, len(docs))
-	ids := make([]doc.ID, len(docs))
 	for i, d := range docs {
 		ops[i] = search.Operation{ID: d.ID, Version: d.Version, Generation: g, Source: search.Project(d, g).Source}
-		ids[i] = d.ID
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
 	for i, o := range mustWrite(t, c, ops) {
@@ -86,23 +85,11 @@ func TestAWalkMeetsOddIDsOnce(t *testing.T) {
 	if step, err := c.Walk(t.Context(), g, search.WalkQuery{}); err != nil || len(step) != 0 {
 		t.Fatalf("before the refresh the walk meets %d entries, %v", len(step), err)
 	}
-	held, err := c.Held(t.Context(), g, ids)
-	if err != nil || len(held) != len(docs) {
-		t.Fatalf("held are %d, %v", len(held), err)
-	}
-	for _, d := range docs {
-		h := search.Held{Version: d.Version, Deleted: d.Deleted}
-		if !d.Deleted {
-			h.Sum = value.Sum(d.Data)
-		}
-		if held[d.ID] != h {
-			t.Fatalf("of %q is held %+v, not %+v", d.ID, held[d.ID], h)
-		}
-	}
-
+	checkHeld(t, c, g, docs[:200])
 	if err := c.Refresh(t.Context(), []collection.Generation{g}); err != nil {
 		t.Fatal(err)
 	}
+	checkHeld(t, c, g, docs)
 	walk := func(q search.WalkQuery) (all []search.Standing) {
 		t.Helper()
 		for {
@@ -128,6 +115,75 @@ func TestAWalkMeetsOddIDsOnce(t *testing.T) {
 	engine(t, http.MethodPut, "/"+c.IndexName(g)+"/_doc/by-hand?refresh=true", `{"$collection":"walk"}`)
 	if got := walk(search.WalkQuery{Limit: 1000}); !slices.Equal(got, want) {
 		t.Errorf("the walk met %d entries, not the %d in order", len(got), len(want))
+	}
+}
+
+// checkHeld checks that the index has these documents, whole.
+func checkHeld(t *testing.T, c *search.Client, g collection.Generation, docs []doc.Document) {
+	t.Helper()
+	want := map[doc.ID]search.Held{}
+	for _, d := range docs {
+		h := search.Held{Version: d.Version, Deleted: d.Deleted}
+		if !d.Deleted {
+			h.Sum = value.Sum(d.Data)
+		}
+		want[d.ID] = h
+	}
+	held, err := c.Held(t.Context(), g, slices.Collect(maps.Keys(want)))
+	if err != nil || len(held) != len(want) {
+		t.Fatalf("%d of %d are held, %v", len(held), len(want), err)
+	}
+	for id, h := range held {
+		if h != want[id] {
+			t.Errorf("of %q is held %+v, not %+v", id, h, want[id])
+		}
+	}
+}
+
+// What was written since a refresh is held, whatever searches see: a newer
+// version, the same one in another form, and nothing of what was erased.
+func TestWhatIsHeldIsNeverOld(t *testing.T) {
+	c := newIndex(t)
+	g := sharedGeneration()
+	if err := c.Ensure(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	engine(t, http.MethodPut, "/"+c.IndexName(g)+"/_settings", `{"index.refresh_interval":"-1"}`)
+	var docs []doc.Document
+	var ops []search.Operation
+	for i := range 20 {
+		d := document(t, fmt.Sprintf("held/%02d", i), fmt.Sprintf(`{"n":%d}`, i))
+		docs = append(docs, d)
+		ops = append(ops, search.Operation{ID: d.ID, Version: d.Version, Generation: g, Source: search.Reduce(d, g, search.EnvelopeOnly, nil).Source})
+	}
+	mustWrite(t, c, ops)
+	if err := c.Refresh(t.Context(), []collection.Generation{g}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := c.Held(t.Context(), g, []doc.ID{docs[0].ID, docs[19].ID})
+	if err != nil || !held[docs[0].ID].Partial || !held[docs[19].ID].Partial {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	ops = nil
+	for i := range docs {
+		d := &docs[i]
+		switch i % 4 {
+		case 0:
+			d.Version++
+			d.Data = map[string]any{"now": true}
+		case 1:
+			d.Version++
+			d.Deleted, d.Data = true, nil
+		}
+		ops = append(ops, search.Operation{ID: d.ID, Version: d.Version, Generation: g, Source: search.Project(*d, g).Source})
+	}
+	mustWrite(t, c, ops)
+	checkHeld(t, c, g, docs)
+	if o, err := c.Erase(t.Context(), g, []doc.Signal{{ID: docs[0].ID, Version: docs[0].Version}}); err != nil || o[0].Kind != search.Applied {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if held, err = c.Held(t.Context(), g, []doc.ID{docs[0].ID}); err != nil || len(held) != 0 {
+		t.Errorf("held are %+v, %v", held, err)
 	}
 }
 

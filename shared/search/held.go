@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
@@ -27,27 +29,101 @@ func (c *Client) Held(ctx context.Context, g collection.Generation, ids []doc.ID
 	index := c.IndexName(g)
 	held := make(map[doc.ID]Held, len(ids))
 	for from := 0; from < len(ids); from += maxVersionIDs {
-		chunk := ids[from:min(from+maxVersionIDs, len(ids))]
-		got, err := c.get(ctx, index, chunk, fieldSum, fieldDeleted, fieldPartial)
-		if err != nil {
+		if err := c.addHeld(ctx, held, index, ids[from:min(from+maxVersionIDs, len(ids))]); err != nil {
 			return nil, unavailable(fmt.Errorf("read what index %s has of documents: %w", index, err))
-		}
-		for i, one := range got {
-			if one.Found {
-				held[chunk[i]] = Held{
-					Version: one.Version, Sum: one.Source.Sum, Deleted: one.Source.Deleted, Partial: len(one.Source.Partial) > 0,
-				}
-			}
 		}
 	}
 	return held, nil
+}
+
+// addHeld adds what an index has of at most maxVersionIDs ids.
+//
+// OpenSearch takes near a millisecond to pick fields from a document that it
+// gets, and next to nothing to tell which write it is the outcome of. So what
+// searches see of the same write is taken for it, and only what they do not see
+// yet is got with its fields.
+func (c *Client) addHeld(ctx context.Context, held map[doc.ID]Held, index string, ids []doc.ID) error {
+	got, err := c.get(ctx, index, ids)
+	if err != nil {
+		return err
+	}
+	there := make(map[doc.ID]gotten, len(ids))
+	for i, one := range got {
+		if one.Found {
+			there[ids[i]] = one
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	if err := c.addSeen(ctx, held, index, there); err != nil || len(there) == 0 {
+		return err
+	}
+	unseen := slices.Collect(maps.Keys(there))
+	if got, err = c.get(ctx, index, unseen, fieldSum, fieldDeleted, fieldPartial); err != nil {
+		return err
+	}
+	for i, one := range got {
+		if one.Found {
+			held[unseen[i]] = Held{Version: one.Version, Sum: one.Source.Sum, Deleted: one.Source.Deleted, Partial: len(one.Source.Partial) > 0}
+		}
+	}
+	return nil
+}
+
+// addSeen adds what searches see of the writes, and takes these out of there.
+func (c *Client) addSeen(ctx context.Context, held map[doc.ID]Held, index string, there map[doc.ID]gotten) error {
+	body := object{
+		"query": object{"ids": object{"values": slices.Collect(maps.Keys(there))}}, "size": len(there), "track_total_hits": false,
+		"stored_fields": "_none_", "seq_no_primary_term": true, "docvalue_fields": []string{fieldID, fieldSum, fieldDeleted, fieldPartial},
+	}
+	var told struct {
+		Hits struct {
+			Hits []struct {
+				write
+				Fields struct {
+					ID      []doc.ID `json:"$id"`
+					Sum     []string `json:"$sum"`
+					Deleted []bool   `json:"$deleted"`
+					Partial []string `json:"$partial"`
+				} `json:"fields"`
+			} `json:"hits"`
+		} `json:"hits"`
+	}
+	if _, err := c.look(ctx, index, "preference=_primary&filter_path=hits.hits._seq_no,hits.hits._primary_term,hits.hits.fields", body, &told); err != nil {
+		return err
+	}
+	for _, h := range told.Hits.Hits {
+		f := h.Fields
+		if len(f.ID) != 1 {
+			continue
+		}
+		one, wanted := there[f.ID[0]]
+		if !wanted || one.write != h.write {
+			continue
+		}
+		sum := ""
+		if len(f.Sum) == 1 {
+			sum = f.Sum[0]
+		}
+		held[f.ID[0]] = Held{Version: one.Version, Sum: sum, Deleted: slices.Contains(f.Deleted, true), Partial: len(f.Partial) > 0}
+		delete(there, f.ID[0])
+	}
+	return nil
+}
+
+// write is what OpenSearch calls one write of one of an index's shards.
+type write struct {
+	Number int64 `json:"_seq_no"`
+	Term   int64 `json:"_primary_term"`
 }
 
 // gotten is what an index answers about one id.
 type gotten struct {
 	Found   bool        `json:"found"`
 	Version doc.Version `json:"_version"`
-	Source  struct {
+	write
+	Source struct {
 		Sum     string   `json:"$sum"`
 		Deleted bool     `json:"$deleted"`
 		Partial []string `json:"$partial"`
@@ -62,7 +138,7 @@ type gotten struct {
 // for. A missing index has none of them.
 func (c *Client) get(ctx context.Context, index string, ids []doc.ID, fields ...string) ([]gotten, error) {
 	source := []byte("false")
-	path := "/_mget?realtime=true&preference=_primary&filter_path=docs._id,docs.found,docs._version,docs.error.type"
+	path := "/_mget?realtime=true&preference=_primary&filter_path=docs._id,docs.found,docs._version,docs._seq_no,docs._primary_term,docs.error.type"
 	if len(fields) > 0 {
 		path += ",docs._source"
 		var err error

@@ -49,7 +49,8 @@ func (c *Client) Walk(ctx context.Context, g collection.Generation, q WalkQuery)
 	}
 	body := object{
 		"query": allOf(scope...).dsl(), "sort": []object{{fieldID: "asc"}}, "size": q.Limit, "track_total_hits": false,
-		"_source": false, "version": true, "docvalue_fields": []string{fieldDeleted},
+		// All of it is in columns: the documents' text is not read.
+		"stored_fields": "_none_", "version": true, "docvalue_fields": []string{fieldDeleted},
 	}
 	if q.After != "" {
 		body["search_after"] = []string{string(q.After)}
@@ -66,7 +67,7 @@ func (c *Client) Walk(ctx context.Context, g collection.Generation, q WalkQuery)
 		} `json:"hits"`
 	}
 	index := c.IndexName(g)
-	there, err := c.look(ctx, index, "hits.hits._version,hits.hits.fields,hits.hits.sort", body, &told)
+	there, err := c.look(ctx, index, "filter_path=hits.hits._version,hits.hits.fields,hits.hits.sort", body, &told)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("walk through index %s: %w", index, err))
 	}
@@ -113,7 +114,7 @@ func (c *Client) Counts(ctx context.Context, g collection.Generation) (map[doc.C
 				} `json:"counts"`
 			} `json:"aggregations"`
 		}
-		there, err := c.look(ctx, index, "aggregations", body, &told)
+		there, err := c.look(ctx, index, "filter_path=aggregations", body, &told)
 		if err != nil {
 			return nil, unavailable(fmt.Errorf("count the documents in index %s: %w", index, err))
 		}
@@ -130,12 +131,12 @@ func (c *Client) Counts(ctx context.Context, g collection.Generation) (map[doc.C
 
 // look runs one search in one index. It reports whether the index is there; a
 // shard that fails, fails the search.
-func (c *Client) look(ctx context.Context, index, path string, body object, v any) (there bool, err error) {
+func (c *Client) look(ctx context.Context, index, options string, body object, v any) (there bool, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return false, err
 	}
-	err = c.ask(ctx, http.MethodPost, "/"+index+"/_search?allow_partial_search_results=false&filter_path="+path, text, v)
+	err = c.ask(ctx, http.MethodPost, "/"+index+"/_search?allow_partial_search_results=false&"+options, text, v)
 	var f *failure
 	if errors.As(err, &f) && f.kind == missingIndex {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 type actor struct {
 	number int
 	skew   time.Duration
-	clk    *doc.Clock // of its store, over its own clock
+	clk    *doc.Clock    // of its store, over its own clock
 	wrote  []doc.Written // what it wrote last, to wait for
 }
 

@@ -42,8 +42,8 @@ const feedGap = 300 * time.Microsecond
 // feedUsual is how late the feed usually is at most.
 const feedUsual = 300 * time.Millisecond
 
-// change sends a change on its way to the feed.
-func (f *Feed) change(p *Process, was, now *item) {
+// change sends a change on its way to the feed and tells when it arrives.
+func (f *Feed) change(p *Process, was, now *item) time.Time {
 	id := doc.ID("")
 	s := feedState{at: f.table.w.now()}
 	switch {
@@ -55,7 +55,7 @@ func (f *Feed) change(p *Process, was, now *item) {
 	case was != nil:
 		id = was.id
 	default:
-		return
+		return s.at
 	}
 	e := f.entries[id]
 	if e == nil {
@@ -87,6 +87,7 @@ func (f *Feed) change(p *Process, was, now *item) {
 		}
 		f.buckets[s.bucket][id] = true
 	}
+	return s.at
 }
 
 // at is how an id stands in the feed now.
@@ -125,15 +126,4 @@ func (f *Feed) page(bucket int, after doc.Version, afterID doc.ID, most int) []d
 
 func compareChanges(a, b doc.Change) int {
 	return cmp.Or(cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
-}
-
-// slowest is the arrival of the latest change that is still on its way.
-func (f *Feed) slowest() time.Time {
-	var last time.Time
-	for _, e := range f.entries {
-		if n := len(e.coming); n > 0 && e.coming[n-1].at.After(last) {
-			last = e.coming[n-1].at
-		}
-	}
-	return last
 }

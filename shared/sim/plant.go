@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"holdfast/shared/freshness"
 	"holdfast/shared/jobs/repair"
 	"holdfast/shared/pipeline"
 )
@@ -23,6 +24,7 @@ type Plant struct {
 	Handler      func(Handler) Handler
 	Store        func(*Store)
 	Repair       func(*repair.Options)
+	Waiter       func(*freshness.WaiterOptions)
 	Engines      func(*World) // how an engine is set up otherwise
 }
 
@@ -45,6 +47,12 @@ func (p *Plant) handler(h Handler) Handler                      { return wrap(p.
 func (p *Plant) repair(o *repair.Options) {
 	if p.Repair != nil {
 		p.Repair(o)
+	}
+}
+
+func (p *Plant) waiter(o *freshness.WaiterOptions) {
+	if p.Waiter != nil {
+		p.Waiter(o)
 	}
 }
 

@@ -138,7 +138,7 @@ func (s *Store) run(ctx context.Context, c change) (settled, error) {
 		if c.enough != nil && c.enough(found, out.unclear) {
 			return settled{}, nil
 		}
-		if out.unclear && found != nil && found.standing() > version && !s.ignoreNonce {
+		if out.unclear && (found == nil || found.standing() > version || found.standing() == unversioned) && !s.ignoreNonce {
 			return settled{}, outcomeUnknown()
 		}
 		live := found.live(s.clk.Now())

@@ -41,9 +41,10 @@ type item struct {
 // nothing.
 type state struct {
 	at      time.Time
-	item    *item // nil: no item
-	foreign bool  // not written by this system
-	wild    bool  // by a clock that was further off than anybody allows for
+	item    *item     // nil: no item
+	foreign bool      // not written by this system
+	wild    bool      // by a clock that was further off than anybody allows for
+	shown   time.Time // when the feed shows it
 }
 
 // unversioned is the version as which an item without one is read.
@@ -135,9 +136,9 @@ func (t *Table) set(p *Process, id doc.ID, now *item, by writer) {
 			t.w.violate(3, "%s went from version %s to %s in the table", id, short(was.standing()), short(now.version))
 		}
 	}
-	t.history[id] = append(t.history[id], s)
 	t.Stream.append(p, was, now, by == timeToLive)
-	t.Feed.change(p, was, now)
+	s.shown = t.Feed.change(p, was, now)
+	t.history[id] = append(t.history[id], s)
 }
 
 // writer is who changes the table.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"holdfast/shared/doc"
 	"holdfast/shared/store"
 )
@@ -208,6 +210,47 @@ func TestUnsettled(t *testing.T) {
 	}
 	if _, err := s.Put(t.Context(), fresh, data("mine"), doc.Condition{Absent: true}); doc.KindOf(err) != doc.OutcomeUnknown {
 		t.Errorf("create only: %v", err)
+	}
+}
+
+// TestUnsettledByRemoval has another tool remove the item before the lost answer
+// can be settled: that there is nothing does not say that there was no write.
+func TestUnsettledByRemoval(t *testing.T) {
+	tb := newTables(t)
+	other := tb.open(nil)
+	const id doc.ID = "unsettled/removed"
+	for _, lost := range []fault{lostBefore, lostAfter} {
+		w, err := other.Put(t.Context(), id, data("before"), doc.Condition{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &faults{}
+		s := tb.open(f)
+		if _, err := s.Put(t.Context(), "unsettled/other", data(""), doc.Condition{}); err != nil {
+			t.Fatal(err)
+		}
+		f.rebase()
+		f.plan = func(op string, n int) fault {
+			if op == "UpdateItem" && n == f.base(op) {
+				return lost
+			}
+			return fine
+		}
+		f.after = func(op string, n int) {
+			if op != "UpdateItem" || n != f.base(op) {
+				return
+			}
+			_, err := tb.client.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{
+				TableName: &tb.documents, Key: item{"pk": text(id.Root()), "sk": text(id.Rest())},
+			})
+			if err != nil {
+				t.Errorf("the other tool: %v", err)
+			}
+		}
+		_, err = s.Put(t.Context(), id, data("mine"), doc.Condition{Exists: true, AnyOf: []doc.Version{w.Version}})
+		if doc.KindOf(err) != doc.OutcomeUnknown {
+			t.Errorf("lost as %d: %v", lost, err)
+		}
 	}
 }
 

@@ -148,8 +148,9 @@ func (s *Store) run(ctx context.Context, c change, enough func(found standing, u
 		}
 		// Versions only grow. So an item that stands below the version of this
 		// attempt, or at it by another hand, proves that the attempt was never
-		// applied; one that stands above proves nothing.
-		if out.unclear && found.exists && (found.version > a.version || found.version == unversioned) {
+		// applied; one that stands above proves nothing, nor does one that another
+		// tool has replaced or removed.
+		if out.unclear && (!found.exists || found.version > a.version || found.version == unversioned) {
 			err := outcomeUnknown(c.doing, errors.New("another write followed before the lost answer could be settled"))
 			s.log.WarnContext(ctx, "the outcome of a write is unknown", "error", err)
 			return settled{}, err

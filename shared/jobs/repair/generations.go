@@ -115,6 +115,9 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 		if !g.Written() || g.Projector != search.Projector {
 			continue
 		}
+		if x.inspected[keyOf(g)] {
+			continue
+		}
 		found, err := x.Index.Inspect(ctx, g)
 		if err != nil {
 			x.unwell = true
@@ -122,7 +125,7 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 		}
 		switch {
 		case !found.Exists:
-			if err := x.dropProof(ctx, g, "its index is gone"); err != nil {
+			if err := x.forget(ctx, g, "its index is gone"); err != nil {
 				return err
 			}
 			if err := x.Index.Ensure(ctx, g); err != nil {
@@ -133,12 +136,13 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 				return err
 			}
 		case !found.Fits:
-			if err := x.dropProof(ctx, g, "its index has another mapping"); err != nil {
+			if err := x.forget(ctx, g, "its index has another mapping"); err != nil {
 				return err
 			}
+			x.unfit[keyOf(g)] = true // its successor is what gets proven
 		}
 		if known := x.state.Indexes[noteKey(g)]; known != "" && known != found.UUID {
-			if err := x.dropProof(ctx, g, "its index was made anew"); err != nil {
+			if err := x.forget(ctx, g, "its index was made anew"); err != nil {
 				return err
 			}
 		}
@@ -156,8 +160,24 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 				return err
 			}
 		}
+		x.inspected[keyOf(g)] = true
 	}
 	return nil
+}
+
+// same reports whether the generation's index is still the one that was looked
+// at as the run began. One that was lost and made again meanwhile would hold only
+// what came since.
+func (x *run) same(ctx context.Context, g collection.Generation) (bool, error) {
+	found, err := x.Index.Inspect(ctx, g)
+	if err != nil {
+		x.unwell = true
+		return false, err
+	}
+	if found.Exists && found.UUID == x.state.Indexes[noteKey(g)] {
+		return true, nil
+	}
+	return false, x.forget(ctx, g, "its index was made anew")
 }
 
 // others are all generations of the family but one.
@@ -269,16 +289,10 @@ func (x *run) succeed(ctx context.Context, d collection.Definition, family colle
 		why = "what is declared of the collection has changed"
 	case x.state.Reindex[string(family)].After(latest.Since):
 		why = "somebody asked for it"
-	default:
-		found, err := x.Index.Inspect(ctx, latest)
-		if err != nil {
-			x.unwell = true
-			return err
-		}
-		if !found.Exists || found.Fits {
-			return nil
-		}
+	case x.unfit[keyOf(latest)]:
 		why = "the index has another mapping"
+	default:
+		return nil
 	}
 	next := collection.Next(d, family, x.generations[family], search.Projector, x.Now().UTC().Truncate(time.Microsecond))
 	if latest.State == collection.Building { // it will never be read

@@ -36,16 +36,17 @@ type pass struct {
 	Tally       Tally                  `json:"tally"`
 	TooMany     map[string]bool        `json:"tooMany"` // generations with more than are kept
 	Differences []Difference           `json:"differences,omitempty"`
-	Bytes       int                    `json:"bytes"` // of the differences' ids
+	Bytes       int                    `json:"bytes"` // of the differences
+	CountBytes  int                    `json:"countBytes"`
 	Counts      map[doc.Collection]int `json:"counts"`
 }
 
 // Bounds of what is kept by name: the state is one item of a table whose items
 // are at most 400 KB.
 const (
-	maxDifferences     = 1000
-	maxDifferenceBytes = 150 << 10
-	maxCounted         = 2000
+	maxDifferenceBytes = 100 << 10 // of the differences, of which there are those of a pass and those still open
+	maxCountBytes      = 40 << 10  // of the names and numbers of documents by collection
+	recordBytes        = 120       // what one of them takes besides its names, generously
 )
 
 func (p *pass) figures() *PassFigures {
@@ -188,13 +189,16 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 			continue // its new version comes by the stream
 		}
 		c := d.ID.Collection()
-		if d.Live(now) && (len(p.Counts) < maxCounted || p.Counts[c] > 0) {
-			p.Counts[c]++
+		if d.Live(now) {
+			p.count(c)
 		}
 		for _, g := range x.written(c) {
 			from, looked := p.From[noteKey(g)]
-			if !looked || d.Version > from && !x.filling(c, g) {
-				continue // the change feed proves it, by and by
+			// Of what is proven, the change feed proves the rest. Elsewhere an id
+			// that changes all the time would be looked at by nobody: its newest
+			// version is beyond the pass, and the index may have none of it.
+			if !looked || d.Version > from && p.Proven[noteKey(g)] && !x.filling(c, g) {
+				continue
 			}
 			if wanted[keyOf(g)] == nil {
 				wanted[keyOf(g)], byKey[keyOf(g)] = map[doc.ID]*doc.Document{}, g
@@ -222,6 +226,17 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 	sent, err := x.signal(ctx, signals)
 	x.report.Resignalled += sent
 	return err
+}
+
+// count counts a live document of a collection, unless there are too many
+// collections to be told.
+func (p *pass) count(c doc.Collection) {
+	if _, known := p.Counts[c]; !known {
+		if p.CountBytes += len(c) + 16; p.CountBytes > maxCountBytes {
+			return
+		}
+	}
+	p.Counts[c]++
 }
 
 // The reasons of differences.
@@ -374,8 +389,8 @@ func (x *run) found(ctx context.Context, p *pass, g collection.Generation, d Dif
 			return err
 		}
 	}
-	if len(p.Differences) < maxDifferences && p.Bytes+len(d.ID) <= maxDifferenceBytes {
-		p.Differences, p.Bytes = append(p.Differences, d), p.Bytes+len(d.ID)
+	if p.Bytes += len(d.ID) + len(d.Family) + recordBytes; p.Bytes <= maxDifferenceBytes {
+		p.Differences = append(p.Differences, d)
 	} else {
 		p.TooMany[k] = true
 	}
@@ -393,7 +408,11 @@ func (x *run) finish(ctx context.Context) error {
 	x.state.Open, x.state.TooMany = p.Differences, p.TooMany
 	x.state.Based = map[string]time.Time{}
 	for k, from := range p.From {
-		x.state.Based[k] = from.Time().UTC()
+		// What the pass left to the feed of an index that turned out to have
+		// lost documents is not known: only another pass can prove it.
+		if !p.Proven[k] || x.provenNote(k) {
+			x.state.Based[k] = from.Time().UTC()
+		}
 	}
 	for _, d := range x.definitions {
 		if d.Serving != nil && !d.Moved {

@@ -169,7 +169,8 @@ func (x *run) hold(ctx context.Context, targets map[key]*captured, changes []doc
 			of[change.ID] = max(of[change.ID], change.Version)
 		}
 	}
-	for k, versions := range wanted {
+	for _, k := range slices.SortedFunc(maps.Keys(wanted), compareKeys) {
+		versions := wanted[k]
 		c := targets[k]
 		c.entries += len(versions)
 		x.report.Captured += len(versions)
@@ -282,6 +283,13 @@ func (x *run) conclude(ctx context.Context, targets map[key]*captured, began tim
 			if at := v.Time(); p.OldestMissing.IsZero() || at.Before(p.OldestMissing) {
 				p.OldestMissing = at.UTC()
 			}
+		}
+		same, err := x.same(ctx, c.generation)
+		if err != nil {
+			return err
+		}
+		if !same {
+			continue
 		}
 		if len(c.missing) == 0 && !c.tooMany && feedLag != nil {
 			// What the index holds has to be what searches see.

@@ -103,6 +103,11 @@ func (x *run) recheck(ctx context.Context) error {
 		if !ok || g.State == collection.Building && based.Add(x.Margin).Before(g.Since.Add(x.Settle)) {
 			continue
 		}
+		if same, err := x.same(ctx, g); err != nil {
+			return err
+		} else if !same {
+			continue
+		}
 		if err := x.Index.Refresh(ctx, []collection.Generation{g}); err != nil {
 			return err
 		}

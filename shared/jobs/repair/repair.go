@@ -165,7 +165,7 @@ func (r *Repair) Run(ctx context.Context, mode Mode) (report Report, held bool, 
 		return report, false, fmt.Errorf("repair knows no mode %q", mode)
 	}
 	held, err = jobs.Hold(ctx, r.o.State, Name, 2*r.o.Budget+time.Minute, func(lease store.Lease) error {
-		x := &run{Options: r.o, lease: lease, mode: mode, began: r.o.Now()}
+		x := &run{Options: r.o, lease: lease, mode: mode, began: r.o.Now(), unfit: map[key]bool{}, inspected: map[key]bool{}}
 		err := x.work(ctx)
 		report = x.report
 		if recordErr := x.record(ctx, err); recordErr != nil {
@@ -191,6 +191,8 @@ type run struct {
 	definitions map[doc.Collection]collection.Definition
 	generations map[collection.Family][]collection.Generation
 	proofs      map[key]store.Proof
+	unfit       map[key]bool // whose index has another mapping than it should
+	inspected   map[key]bool // whose index was looked at
 	queueDepth  int
 	unwell      bool // the index did not answer: nothing more is asked of it
 }

@@ -105,7 +105,7 @@ func (x *run) count(ctx context.Context) error {
 	seen := map[doc.Collection]bool{}
 	for _, family := range x.families() {
 		g, ok := collection.Read(x.generations[family])
-		if !ok {
+		if !ok || x.unfit[keyOf(g)] {
 			continue
 		}
 		counts, err := x.Index.Counts(ctx, g)

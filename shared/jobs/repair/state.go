@@ -56,7 +56,10 @@ func (x *run) readGenerations(ctx context.Context) error {
 	x.generations = map[collection.Family][]collection.Generation{}
 	families := []collection.Family{collection.SharedFamily}
 	for _, c := range slices.Sorted(maps.Keys(x.definitions)) {
-		families = append(families, collection.Family(c))
+		// What was never declared otherwise never had an index of its own.
+		if d := x.definitions[c]; d.Revision > 1 || d.Family() != collection.SharedFamily {
+			families = append(families, collection.Family(c))
+		}
 	}
 	for _, f := range families {
 		all, err := x.State.Generations(ctx, f)
@@ -73,13 +76,19 @@ func (x *run) readGenerations(ctx context.Context) error {
 // families are those that have generations, in a fixed order.
 func (x *run) families() []collection.Family { return slices.Sorted(maps.Keys(x.generations)) }
 
+// fills reports whether documents are written to the generation and this program
+// can fill it.
+func (x *run) fills(g collection.Generation) bool {
+	return g.Written() && g.Projector == search.Projector && !x.unfit[keyOf(g)]
+}
+
 // written are the generations that a collection's documents are written to and
 // that this program can fill.
 func (x *run) written(c doc.Collection) []collection.Generation {
 	var all []collection.Generation
 	for _, f := range x.definition(c).Writes() {
 		for _, g := range x.generations[f] {
-			if g.Written() && g.Projector == search.Projector {
+			if x.fills(g) {
 				all = append(all, g)
 			}
 		}
@@ -93,7 +102,7 @@ func (x *run) allWritten() []collection.Generation {
 	var all []collection.Generation
 	for _, f := range x.families() {
 		for _, g := range x.generations[f] {
-			if g.Written() && g.Projector == search.Projector {
+			if x.fills(g) {
 				all = append(all, g)
 			}
 		}
@@ -129,6 +138,44 @@ func (x *run) dropProof(ctx context.Context, g collection.Generation, why string
 	}
 	delete(x.proofs, keyOf(g))
 	return nil
+}
+
+// provenNote reports whether the generation of a note is proven.
+func (x *run) provenNote(note string) bool {
+	for k := range x.proofs {
+		if noteOf(k) == note {
+			return true
+		}
+	}
+	return false
+}
+
+// forget withdraws what was proven of a generation and what was found out on the
+// way to that, because its index is not the one that was looked at.
+func (x *run) forget(ctx context.Context, g collection.Generation, why string) error {
+	keys := []string{noteKey(g)}
+	for _, c := range slices.Sorted(maps.Keys(x.definitions)) {
+		if x.filling(c, g) {
+			keys = append(keys, moveKey(x.definitions[c]))
+		}
+	}
+	changed := false
+	for _, k := range keys {
+		_, based := x.state.Based[k]
+		delete(x.state.Based, k)
+		changed = changed || based
+	}
+	if p := x.state.Pass; p != nil {
+		_, looked := p.From[noteKey(g)]
+		delete(p.From, noteKey(g))
+		changed = changed || looked
+	}
+	if changed {
+		if err := x.save(ctx); err != nil {
+			return err
+		}
+	}
+	return x.dropProof(ctx, g, why)
 }
 
 // putProof keeps a proof.

@@ -1,4 +1,4 @@
-package pipeline_test
+package sqsqueue_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"holdfast/shared/local/enginetest"
 	"holdfast/shared/pipeline"
 	"holdfast/shared/pipeline/queuetest"
+	"holdfast/shared/pipeline/sqsqueue"
 )
 
 func sqsClient(t *testing.T) *sqs.Client {
@@ -32,7 +33,7 @@ func TestSQSKeepsWhatAQueuePromises(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T) queuetest.Transport {
 		url := newQueue(t, client)
 		return queuetest.Transport{
-			Queue: pipeline.NewSQS(client, url),
+			Queue: sqsqueue.New(client, url),
 			Receive: func(ctx context.Context) ([]queuetest.Taken, error) {
 				got, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 					QueueUrl: &url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 60,
@@ -84,7 +85,7 @@ func TestAnyIDTravels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if errs := pipeline.NewSQS(client, url).Send(t.Context(), []pipeline.Outgoing{{Body: packed[0].Body}}); errs != nil {
+	if errs := sqsqueue.New(client, url).Send(t.Context(), []pipeline.Outgoing{{Body: packed[0].Body}}); errs != nil {
 		t.Fatal(errs)
 	}
 	got, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, WaitTimeSeconds: 10})
@@ -138,7 +139,7 @@ func TestSQSMapsEachEntry(t *testing.T) {
 		}
 		return a, nil
 	}
-	errs := pipeline.NewSQS(client, "q").Send(t.Context(), out)
+	errs := sqsqueue.New(client, "q").Send(t.Context(), out)
 	if len(client.calls) != 3 || len(errs) != 25 {
 		t.Fatalf("%d calls, %d errors", len(client.calls), len(errs))
 	}
@@ -152,7 +153,7 @@ func TestSQSMapsEachEntry(t *testing.T) {
 			t.Errorf("message %d is delayed by %d s, not %d", i, e.DelaySeconds, want)
 		}
 	}
-	if _, err := pipeline.NewSQS(client, "q").Depth(t.Context()); err == nil {
+	if _, err := sqsqueue.New(client, "q").Depth(t.Context()); err == nil {
 		t.Error("a depth of many messages is a number")
 	}
 }
@@ -175,7 +176,7 @@ func TestSQSCutsCallsByBytes(t *testing.T) {
 	for i := range out {
 		out[i].Body = strings.Repeat("x", i*7000%pipeline.MaxMessageBytes+1)
 	}
-	if errs := pipeline.NewSQS(client, "q").Send(t.Context(), out); errs != nil {
+	if errs := sqsqueue.New(client, "q").Send(t.Context(), out); errs != nil {
 		t.Fatal(errs)
 	}
 }

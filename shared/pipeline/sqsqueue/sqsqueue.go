@@ -1,4 +1,7 @@
-package pipeline
+// Package sqsqueue is the pipeline's queues in Amazon SQS. It is apart from the
+// pipeline so that functions without queues do not carry the client of SQS, which
+// takes time at every start.
+package sqsqueue
 
 import (
 	"context"
@@ -10,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"holdfast/shared/pipeline"
 )
 
 const (
@@ -17,27 +22,27 @@ const (
 	sqsBatchBytes   = 256 << 10 // of together so many bytes
 )
 
-// SQSClient is the part of the SQS client that the queue uses.
-type SQSClient interface {
+// Client is the part of the SQS client that the queue uses.
+type Client interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
-// SQS is a Queue in Amazon SQS.
-type SQS struct {
-	client SQSClient
+// Queue is a pipeline.Queue in Amazon SQS.
+type Queue struct {
+	client Client
 	url    string
 }
 
-// NewSQS makes the queue at a queue URL. The client may retry: a message sent
+// New makes the queue at a queue URL. The client may retry: a message sent
 // twice does no harm.
-func NewSQS(client SQSClient, url string) *SQS {
-	return &SQS{client: client, url: url}
+func New(client Client, url string) *Queue {
+	return &Queue{client: client, url: url}
 }
 
 // Send sends the messages in calls of at most ten entries and 256 KiB. A call
 // that fails as a whole fails each of its messages.
-func (q *SQS) Send(ctx context.Context, out []Outgoing) []error {
+func (q *Queue) Send(ctx context.Context, out []pipeline.Outgoing) []error {
 	failed := make([]error, len(out))
 	any := false
 	for start := 0; start < len(out); {
@@ -61,7 +66,7 @@ func (q *SQS) Send(ctx context.Context, out []Outgoing) []error {
 }
 
 // sendBatch makes one call and reports whether any of its messages failed.
-func (q *SQS) sendBatch(ctx context.Context, out []Outgoing, failed []error) bool {
+func (q *Queue) sendBatch(ctx context.Context, out []pipeline.Outgoing, failed []error) bool {
 	entries := make([]types.SendMessageBatchRequestEntry, len(out))
 	for i, m := range out {
 		entries[i] = types.SendMessageBatchRequestEntry{
@@ -112,13 +117,13 @@ func entryIndex(id *string, n int) (int, bool) {
 
 // delaySeconds rounds up, so that a short delay does not become none.
 func delaySeconds(d time.Duration) int32 {
-	d = min(max(d, 0), MaxDelay)
+	d = min(max(d, 0), pipeline.MaxDelay)
 	return int32((d + time.Second - 1) / time.Second)
 }
 
 // Depth is the queue's own approximate count of visible, taken and delayed
 // messages.
-func (q *SQS) Depth(ctx context.Context) (int, error) { return queueDepth(ctx, q.client, q.url) }
+func (q *Queue) Depth(ctx context.Context) (int, error) { return queueDepth(ctx, q.client, q.url) }
 
 // attributesClient is the part of the SQS client that tells of a queue.
 type attributesClient interface {

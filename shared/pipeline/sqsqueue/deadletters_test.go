@@ -1,4 +1,4 @@
-package pipeline_test
+package sqsqueue_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"holdfast/shared/pipeline"
+	"holdfast/shared/pipeline/sqsqueue"
 )
 
 const gaveUp = `{"requestContext":{"condition":"RecordAgeExceeded"},"DDBStreamBatchInfo":{"shardId":"shardId-7","batchSize":12,` +
@@ -28,7 +29,7 @@ func signalsBody(t *testing.T, n int) string {
 func TestDeadLettersOnARealQueue(t *testing.T) {
 	client := sqsClient(t)
 	dead, relay, back := newQueue(t, client), newQueue(t, client), newQueue(t, client)
-	letters := pipeline.NewDeadLetters(client, dead, relay, pipeline.NewSQS(client, back))
+	letters := sqsqueue.NewDeadLetters(client, dead, relay, sqsqueue.New(client, back))
 	if got, err := letters.Look(t.Context(), 10); err != nil || len(got) != 0 {
 		t.Fatalf("in empty queues: %v, %v", got, err)
 	}
@@ -37,10 +38,10 @@ func TestDeadLettersOnARealQueue(t *testing.T) {
 		out = append(out, pipeline.Outgoing{Body: signalsBody(t, i)})
 	}
 	out = append(out, pipeline.Outgoing{Body: "no message of ours"}, pipeline.Outgoing{Body: `{"v":99,"signals":[]}`})
-	if errs := pipeline.NewSQS(client, dead).Send(t.Context(), out); errs != nil {
+	if errs := sqsqueue.New(client, dead).Send(t.Context(), out); errs != nil {
 		t.Fatal(errs)
 	}
-	if errs := pipeline.NewSQS(client, relay).Send(t.Context(), []pipeline.Outgoing{{Body: gaveUp}}); errs != nil {
+	if errs := sqsqueue.New(client, relay).Send(t.Context(), []pipeline.Outgoing{{Body: gaveUp}}); errs != nil {
 		t.Fatal(errs)
 	}
 	if n, err := letters.Counts(t.Context()); err != nil || n != (pipeline.DeadCounts{Signals: 25, Relay: 1}) || n.Sum() != 26 {
@@ -187,7 +188,7 @@ func TestWhatFailsOnTheWayOfADeadLetter(t *testing.T) {
 	} {
 		box := &letterBox{bodies: map[string][]string{"dead": {signalsBody(t, 1), "junk", signalsBody(t, 2)}}, taken: map[string]bool{}, fails: c.fails}
 		to := &refusing{text: c.text}
-		_, err := pipeline.NewDeadLetters(box, "dead", "relay", to).Redrive(t.Context(), 100, false)
+		_, err := sqsqueue.NewDeadLetters(box, "dead", "relay", to).Redrive(t.Context(), 100, false)
 		if err == nil || len(box.removed) != c.removed || box.shown != c.shown {
 			t.Errorf("%s%s: removed %v, shown %d, %v", c.fails, c.text, box.removed, box.shown, err)
 		}
@@ -204,7 +205,7 @@ func TestDeadLettersInLittleTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	box := &letterBox{bodies: map[string][]string{"dead": {signalsBody(t, 1), signalsBody(t, 2)}}, taken: map[string]bool{}}
-	r, err := pipeline.NewDeadLetters(box, "dead", "relay", &refusing{}).Redrive(ctx, 100, false)
+	r, err := sqsqueue.NewDeadLetters(box, "dead", "relay", &refusing{}).Redrive(ctx, 100, false)
 	if err != nil || r != (pipeline.Redriven{Remaining: 2}) || len(box.taken) != 0 {
 		t.Errorf("%+v, %v, %d taken", r, err, len(box.taken))
 	}
