@@ -29,6 +29,9 @@ type Definition struct {
 	Serving *Form     `json:"serving,omitempty"`
 	Moved   bool      `json:"moved,omitempty"`
 	Since   time.Time `json:"since,omitzero"` // when Serving and Moved became what they are
+	// Amended counts the changes of Serving and Moved that the system made itself,
+	// which are no revisions.
+	Amended int64 `json:"amended,omitempty"`
 }
 
 // IndexKind says in which index a collection's documents live.

@@ -87,7 +87,7 @@ func (d Definition) FormIn(f Family) Form {
 // collection has documents. Where it puts them into the index of another family,
 // queries go on reading the one that they read until the other is complete.
 func (d Definition) Changed(current Definition, now time.Time) Definition {
-	d.Serving, d.Moved, d.Since = nil, false, now
+	d.Serving, d.Moved, d.Since, d.Amended = nil, false, now, current.Amended
 	switch {
 	case current.Serving != nil && current.Moved:
 		// Everything is in the declared index already; the former one is about

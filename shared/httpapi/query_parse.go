@@ -247,6 +247,9 @@ func parseCollection(v any, pointer string) (doc.Collection, error) {
 	if err != nil {
 		return "", at(doc.Errorf(doc.InvalidQuery, "no name of a collection: %s", detailOf(err)), pointer)
 	}
+	if name.System() {
+		return "", at(doc.Errorf(doc.InvalidQuery, "collections whose name begins with $ are the system's own"), pointer)
+	}
 	return name, nil
 }
 

@@ -57,12 +57,12 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 		"HOLDFAST_DEAD_LETTERS_URL":   p.deadURL,
 		"HOLDFAST_RELAY_FAILURES_URL": p.givenUpURL,
 		"HOLDFAST_REPAIR_SETTLE":      settle.String(),
-		"HOLDFAST_OPENSEARCH_URL":     p.urls[engines.OpenSearch],
+		"HOLDFAST_OPENSEARCH_URL":     p.reach[engines.OpenSearch],
 		"HOLDFAST_OPENSEARCH_SIGNED":  "false",
 		"HOLDFAST_INDEX_PREFIX":       indexPrefix,
 		"HOLDFAST_INDEX_REPLICAS":     "0", // a single node has no place for any
-		"HOLDFAST_DYNAMODB_ENDPOINT":  p.urls[engines.DynamoDB],
-		"HOLDFAST_SQS_ENDPOINT":       p.urls[engines.SQS],
+		"HOLDFAST_DYNAMODB_ENDPOINT":  p.reach[engines.DynamoDB],
+		"HOLDFAST_SQS_ENDPOINT":       p.reach[engines.SQS],
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("configure the functions: %w", err)
@@ -168,6 +168,13 @@ func (f *functions) schedules(every time.Duration, log *slog.Logger) []Schedule 
 		{Name: "repair", Every: every, First: repairFirst, Limit: repairFunction.Timeout, Run: run(repair.Prove)},
 		{Name: "comparison", Every: compareEvery, First: compareEvery, Limit: repairFunction.Timeout, Run: run(repair.Compare)},
 	}
+}
+
+// takeOver lets repair run at once. A run that a killed process was in the middle
+// of still holds the lease of the job, for minutes; but nobody is at it any more,
+// since there is one stack at a time on a data directory.
+func (f *functions) takeOver(ctx context.Context) error {
+	return f.app.Store().State().EndLease(ctx, repair.Name)
 }
 
 // anyCollection is a name that no client can use, so it has no definition and

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -42,13 +43,22 @@ type Options struct {
 	Say      func(line string) // told what goes on, one line each; nil: nobody
 
 	RepairEvery time.Duration // how often repair runs; 0: DefaultRepairEvery
+
+	// Engines are the URLs of engines that run already and are used instead of
+	// ones of the stack's own. It neither waits for them nor ends them, and Kill
+	// does not reach them. Nil: the stack starts and looks after its own.
+	Engines map[engines.Name]string
+	// Reach is where the functions find an engine, where that is not its URL:
+	// something that stands in between. Pollers and schedules, which are AWS's
+	// part, go to the engine itself.
+	Reach map[engines.Name]string
 }
 
 // Stack is a running Holdfast.
 type Stack struct {
 	url     string
 	logFile *os.File
-	engines *engines.Set
+	engines *engines.Set // nil: others look after them
 	server  *http.Server
 	unlock  func()
 
@@ -136,13 +146,10 @@ func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
 		return fmt.Errorf("log: %w", err)
 	}
 	log := obs.NewLogger(s.logFile, o.LogLevel)
-	if s.engines, err = engines.NewSet(engines.Options{Cache: o.Cache, Dir: o.DataDir, Heap: o.Heap, Say: o.Say}); err != nil {
+	if err := s.startEngines(ctx, &o); err != nil {
 		return err
 	}
-	if err := s.engines.Start(ctx); err != nil {
-		return err
-	}
-	p, err := provide(ctx, s.engines)
+	p, err := provide(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -150,11 +157,41 @@ func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := fns.ensureIndexes(ctx); err != nil {
+	switch err := fns.ensureIndexes(ctx); {
+	case err == nil:
+	case s.engines == nil:
+		// Without the index all but queries works, and who needs it makes it.
+		log.Warn("the indexes could not be looked at", "error", err)
+	default:
 		return fmt.Errorf("ensure indexes: %w", err)
+	}
+	if err := fns.takeOver(ctx); err != nil {
+		return fmt.Errorf("take over from the last process: %w", err)
 	}
 	s.server.Handler = fns.gateway(log.With("part", "gateway"))
 	return s.poll(p, fns, o, log)
+}
+
+// startEngines starts engines, unless there are some, and fills in their URLs.
+func (s *Stack) startEngines(ctx context.Context, o *Options) (err error) {
+	if o.Engines == nil {
+		if s.engines, err = engines.NewSet(engines.Options{Cache: o.Cache, Dir: o.DataDir, Heap: o.Heap, Say: o.Say}); err != nil {
+			return err
+		}
+		if err := s.engines.Start(ctx); err != nil {
+			return err
+		}
+		o.Engines = map[engines.Name]string{}
+		for _, n := range engines.All {
+			o.Engines[n] = s.engines.URL(n)
+		}
+	}
+	for _, n := range []engines.Name{engines.DynamoDB, engines.SQS, engines.OpenSearch} {
+		if o.Engines[n] == "" {
+			return fmt.Errorf("the stack is not told where %s is", n)
+		}
+	}
+	return nil
 }
 
 // The names of what the stack keeps in the engines.
@@ -170,7 +207,7 @@ const (
 // provided is what the functions find in the engines.
 type provided struct {
 	aws        aws.Config
-	urls       map[engines.Name]string
+	reach      map[engines.Name]string // where the functions find the engines
 	schema     []dynamodb.CreateTableInput
 	stream     string // ARN, as the engine says it
 	signalsURL string
@@ -182,18 +219,17 @@ type provided struct {
 }
 
 // provide makes what the functions need in the engines: tables and queues.
-func provide(ctx context.Context, set *engines.Set) (*provided, error) {
+func provide(ctx context.Context, o Options) (*provided, error) {
 	p := &provided{
 		aws:    aws.Config{Region: engines.Region, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")},
-		urls:   map[engines.Name]string{},
+		reach:  maps.Clone(o.Engines),
 		schema: store.Schema(documentsTable, stateTable),
 	}
-	for _, n := range engines.All {
-		p.urls[n] = set.URL(n)
-	}
-	p.tables = dynamodb.NewFromConfig(p.aws, func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(p.urls[engines.DynamoDB]) })
-	p.streams = dynamodbstreams.NewFromConfig(p.aws, func(o *dynamodbstreams.Options) { o.BaseEndpoint = aws.String(p.urls[engines.DynamoDB]) })
-	p.queues = sqs.NewFromConfig(p.aws, func(o *sqs.Options) { o.BaseEndpoint = aws.String(p.urls[engines.SQS]) })
+	maps.Copy(p.reach, o.Reach)
+	table, queue := aws.String(o.Engines[engines.DynamoDB]), aws.String(o.Engines[engines.SQS])
+	p.tables = dynamodb.NewFromConfig(p.aws, func(o *dynamodb.Options) { o.BaseEndpoint = table })
+	p.streams = dynamodbstreams.NewFromConfig(p.aws, func(o *dynamodbstreams.Options) { o.BaseEndpoint = table })
+	p.queues = sqs.NewFromConfig(p.aws, func(o *sqs.Options) { o.BaseEndpoint = queue })
 	var err error
 	if p.stream, err = ensureTables(ctx, p.tables, p.schema); err != nil {
 		return nil, err
@@ -255,12 +291,18 @@ func (s *Stack) poll(p *provided, fns *functions, o Options, log *slog.Logger) e
 // URL is where the stack serves, without a trailing slash.
 func (s *Stack) URL() string { return s.url }
 
-// Engines are the stack's engines, to look at or to break.
+// Engines are the stack's own engines, to look at or to break; nil: others look
+// after those that it uses.
 func (s *Stack) Engines() *engines.Set { return s.engines }
 
 // Kill ends an engine as kill -9 does: dynoxide, elasticmq, opensearch or
 // gofakes3. It is started again by itself.
-func (s *Stack) Kill(engine string) error { return s.engines.Kill(engines.Name(engine)) }
+func (s *Stack) Kill(engine string) error {
+	if s.engines == nil {
+		return engines.ErrNotStarted
+	}
+	return s.engines.Kill(engines.Name(engine))
+}
 
 // Failed gets an error when the stack can no longer serve.
 func (s *Stack) Failed() <-chan error { return s.failed }

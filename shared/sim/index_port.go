@@ -65,7 +65,9 @@ func (x *IndexPort) each(ctx context.Context, kind string, n int, do func(i int)
 				outcomes[i] = search.Outcome{Kind: search.Environment, Status: []int{429, 503, 500, 403}[x.p.rng.IntN(4)], Reason: "opensearch could not write"}
 				continue
 			}
-			outcomes[i] = do(i)
+			if outcomes[i] = do(i); outcomes[i].IndexMissing && x.p != nil {
+				x.p.injured++
+			}
 		}
 	})
 	if v == answered {

@@ -25,7 +25,10 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 				newest = max(newest, s.item.version)
 			}
 		}
-		if newest == 0 || w.Table.items[id] == nil {
+		// What another tool has written over is no longer in the feed; until it is
+		// adopted only the comparison of everything finds it.
+		history := w.Table.history[id]
+		if newest == 0 || w.Table.items[id] == nil || history[len(history)-1].foreign {
 			continue
 		}
 		if q, ok := w.State.quarantine[id]; ok && q.Version >= newest {

@@ -68,8 +68,9 @@ func (r *itemReader) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	if err == nil {
 		_, err = io.Copy(io.Discard, resp.Body) // so that the connection is used again
 	}
-	// Closing tells also that the answer is not the one that its checksum is of.
-	if closeErr := resp.Body.Close(); err == nil {
+	// Closing tells also that the answer is not the one that its checksum is of,
+	// and that of every answer without one.
+	if closeErr := resp.Body.Close(); err == nil && resp.Header.Get("X-Amz-Crc32") != "" {
 		err = closeErr
 	}
 	if err != nil {

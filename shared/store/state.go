@@ -37,6 +37,7 @@ const (
 const (
 	attrBody     = "body"     // S: JSON
 	attrRevision = "revision" // N
+	attrAmended  = "amended"  // N
 	attrNext     = "next"     // N: the last number reserved of a sequence
 	attrBuckets  = "buckets"  // N
 	attrAt       = "at"       // N: microseconds

@@ -40,8 +40,9 @@ func (s *State) remember(d collection.Definition, at time.Time) {
 }
 
 // PutDefinition replaces a collection's definition if its revision still is the
-// expected one (0: there is none), and returns it with its new revision. The
-// error is of kind VersionConflict when somebody else was faster.
+// expected one (0: there is none) and it was amended as often as the new one
+// says, and returns it with its new revision. The error is of kind VersionConflict
+// when somebody else was faster.
 func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expectedRevision int64) (collection.Definition, error) {
 	d.Revision = expectedRevision + 1
 	body, err := json.Marshal(d)
@@ -55,6 +56,12 @@ func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expe
 		x.require("attribute_not_exists(" + x.name(attrPK) + ")")
 	} else {
 		x.require(x.name(attrRevision) + " = " + x.value("expected", num(expectedRevision)))
+	}
+	if d.Amended == 0 {
+		x.require("attribute_not_exists(" + x.name(attrAmended) + ")")
+	} else {
+		item[attrAmended] = num(d.Amended)
+		x.require(x.name(attrAmended) + " = " + x.value("amended", item[attrAmended]))
 	}
 	_, ok, err := s.replace(ctx, "writing a definition", item, x)
 	if err != nil {
@@ -71,7 +78,7 @@ func (s *State) PutDefinition(ctx context.Context, d collection.Definition, expe
 // keeps its revision: what clients declared stays the same. The error is of kind
 // VersionConflict when another one stands there.
 func (s *State) AmendDefinition(ctx context.Context, d, expected collection.Definition) error {
-	d.Revision = expected.Revision
+	d.Revision, d.Amended = expected.Revision, expected.Amended+1
 	body, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("amending a definition: %w", err)
@@ -81,7 +88,7 @@ func (s *State) AmendDefinition(ctx context.Context, d, expected collection.Defi
 		return fmt.Errorf("amending a definition: %w", err)
 	}
 	item := stateKey(kindDefinition, string(d.Name))
-	item[attrBody], item[attrRevision] = str(string(body)), num(d.Revision)
+	item[attrBody], item[attrRevision], item[attrAmended] = str(string(body)), num(d.Revision), num(d.Amended)
 	x := newExpression()
 	x.require(x.name(attrBody) + " = " + x.value("expected", str(string(old))))
 	_, ok, err := s.replace(ctx, "amending a definition", item, x)

@@ -86,6 +86,17 @@ func (s *State) ReleaseLease(ctx context.Context, l Lease) error {
 	return err
 }
 
+// EndLease ends the lease of a name whoever has it, for who knows that its holder
+// is dead. One that lives after all can do no harm: its token is below that of the
+// next. There need not be a lease.
+func (s *State) EndLease(ctx context.Context, name string) error {
+	x := newExpression()
+	x.drop(attrOwner, attrUntil)
+	x.require("attribute_exists(" + x.name(attrUntil) + ")")
+	_, _, _, err := s.update(ctx, "ending a lease", kindLease, name, x)
+	return err
+}
+
 // held requires that a lease is still that of its owner.
 func (x *expression) held(l Lease) {
 	x.require(x.name(attrOwner) + " = " + x.value("mine", str(l.Owner)))

@@ -141,9 +141,15 @@ func TestMovesBetweenIndexes(t *testing.T) {
 	if d := definition(); d.Reads() != collection.SharedFamily || len(d.Writes()) != 2 {
 		t.Fatalf("%+v", d)
 	}
+	early := definition()
 	r.converges(settled)
 	if d := definition(); d.Reads() != "orders" || len(d.Writes()) != 1 || d.Revision != 1 {
 		t.Errorf("%+v", d)
+	}
+	// Who read the definition before it was moved does not undo the move.
+	again := collection.Definition{Name: "orders", Text: []string{"note", "remark"}}
+	if _, err := r.store.State().PutDefinition(t.Context(), again.Changed(early, time.Now()), early.Revision); doc.KindOf(err) != doc.VersionConflict {
+		t.Errorf("a change made of an old reading: %v", err)
 	}
 	// What is left of it in the shared index is removed.
 	shared := r.generation(collection.SharedFamily, 1)

@@ -42,6 +42,7 @@ func (x *run) move(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		next.Amended++
 		x.definitions[c] = next
 		x.Log.InfoContext(ctx, "documents moved to another index", "collection", c, "family", next.Family(), "done", next.Serving == nil)
 	}

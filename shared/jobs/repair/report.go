@@ -114,7 +114,7 @@ func (x *run) count(ctx context.Context) error {
 		}
 		for c, n := range counts {
 			d := x.definition(c)
-			if d.Reads() != family || system(c) || seen[c] {
+			if d.Reads() != family || c.System() || seen[c] {
 				continue
 			}
 			seen[c] = true
@@ -123,7 +123,7 @@ func (x *run) count(ctx context.Context) error {
 		}
 	}
 	for c := range x.state.Counts {
-		if d := x.definition(c); !seen[c] && !system(c) {
+		if d := x.definition(c); !seen[c] && !c.System() {
 			g, _ := collection.Read(x.generations[d.Reads()])
 			x.report.Collections = append(x.report.Collections, x.counted(CollectionFigures{Name: c, Family: d.Reads(), Generation: g.Number}))
 		}
@@ -169,9 +169,6 @@ func (x *run) figures() {
 		x.report.Pass = p.figures()
 	}
 }
-
-// system reports whether a collection is Holdfast's own.
-func system(c doc.Collection) bool { return c != "" && c[0] == doc.SystemMark }
 
 // measure writes the report as metrics.
 func (r Report) measure(o Options) {

@@ -9,14 +9,14 @@ import (
 
 // RejectItems keeps operations of an OpenSearch bulk request from the server
 // and answers for them with a status and an error type of its own; the others
-// are carried out. reject decides by the document's id. The answer has the
-// member items only.
+// are carried out. reject decides by the document's id, and is asked once for
+// each. The answer has the member items only.
 func RejectItems(status int, kind string, reject func(id string) bool) Fault {
 	return Fault{fmt.Sprintf("reject items with %d", status), func(p *Proxy, w http.ResponseWriter, r *http.Request, body []byte) {
 		ops := bulkOperations(body)
 		var kept []byte
-		for _, op := range ops {
-			if !reject(op.id) {
+		for i, op := range ops {
+			if ops[i].rejected = reject(op.id); !ops[i].rejected {
 				kept = append(kept, op.lines...)
 			}
 		}
@@ -38,7 +38,7 @@ func RejectItems(status int, kind string, reject func(id string) bool) Fault {
 		var items [][]byte
 		for _, op := range ops {
 			switch {
-			case reject(op.id):
+			case op.rejected:
 				items = append(items, fmt.Appendf(nil, `{"index":{"_id":%q,"status":%d,"error":{"type":%q,"reason":"rejected by the proxy"}}}`, op.id, status, kind))
 			case len(told.Items) > 0:
 				items = append(items, told.Items[0])
@@ -51,8 +51,9 @@ func RejectItems(status int, kind string, reject func(id string) bool) Fault {
 }
 
 type bulkOperation struct {
-	id    string
-	lines []byte
+	id       string
+	lines    []byte
+	rejected bool
 }
 
 // bulkOperations reads a bulk request of index operations, each of two lines.
@@ -69,7 +70,7 @@ func bulkOperations(body []byte) []bulkOperation {
 		if err := json.Unmarshal(action, &meta); err != nil {
 			return ops
 		}
-		ops = append(ops, bulkOperation{meta.Index.ID, body[:len(action)+len(source)+2]})
+		ops = append(ops, bulkOperation{id: meta.Index.ID, lines: body[:len(action)+len(source)+2]})
 		body = after
 	}
 	return ops

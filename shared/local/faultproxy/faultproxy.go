@@ -8,8 +8,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -68,10 +69,32 @@ func Delay(d time.Duration) Fault {
 	}}
 }
 
+// DelayUpTo is Delay with a while that is left to chance, up to a most.
+func DelayUpTo(most time.Duration) Fault {
+	return Fault{"delay up to " + most.String(), func(p *Proxy, w http.ResponseWriter, r *http.Request, body []byte) {
+		Delay(p.upTo(most)).do(p, w, r, body)
+	}}
+}
+
+// Late closes the connection at once and passes the request on after a while
+// that is left to chance, up to a most: the server carries out what its client
+// has given up, perhaps after what the client did next.
+func Late(most time.Duration) Fault {
+	return Fault{"late by up to " + most.String(), func(p *Proxy, _ http.ResponseWriter, r *http.Request, body []byte) {
+		after, late := p.upTo(most), r.Clone(context.WithoutCancel(r.Context()))
+		p.late.Go(func() {
+			time.Sleep(after)
+			_, _ = p.forward(late, body) // nobody waits for it
+		})
+		panic(http.ErrAbortHandler)
+	}}
+}
+
 // Rule says which requests meet a fault.
 type Rule struct {
-	Path  string // part of the request's path; "": any
-	Times int    // how many requests meet it; 0: all
+	Path  string  // part of the request's path; "": any
+	Times int     // how many requests meet it; 0: all
+	Rate  float64 // the share of the requests that meet it, by chance; 0: all
 	Fault Fault
 }
 
@@ -87,28 +110,56 @@ type Seen struct {
 type Proxy struct {
 	target string
 	client *http.Client
-	server *httptest.Server
+	server *http.Server
+	url    string
+	late   sync.WaitGroup // requests that are passed on when their clients are gone
 
-	mu    sync.Mutex
-	rules []Rule
-	seen  []Seen
+	mu     sync.Mutex
+	chance *rand.Rand
+	rules  []Rule
+	seen   []Seen
 }
 
-// Start makes a proxy to the server at a URL and listens. Close ends it.
-func Start(target string) *Proxy {
-	p := &Proxy{target: strings.TrimSuffix(target, "/"), client: &http.Client{Transport: &http.Transport{}}}
-	p.server = httptest.NewServer(p)
+// Start makes a proxy to the server at a URL and listens on a free port of
+// 127.0.0.1. Close ends it. It panics when there is no free port.
+func Start(target string) *Proxy { return StartSeeded(target, rand.Uint64()) }
+
+// StartSeeded is Start with a seed for everything that is left to chance.
+func StartSeeded(target string, seed uint64) *Proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("faultproxy: %v", err))
+	}
+	p := &Proxy{
+		target: strings.TrimSuffix(target, "/"), url: "http://" + l.Addr().String(),
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+		chance: rand.New(rand.NewPCG(seed, 0)),
+	}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	go func() { _ = p.server.Serve(l) }() // until Close
 	return p
 }
 
 // URL is where the proxy listens.
-func (p *Proxy) URL() string { return p.server.URL }
+func (p *Proxy) URL() string { return p.url }
 
-// Close ends the proxy.
+// Close ends the proxy, after what is passed on late.
 func (p *Proxy) Close() {
-	p.server.CloseClientConnections()
-	p.server.Close()
+	p.Set()
+	_ = p.server.Close() // of what is open, nothing is of interest any more
+	p.late.Wait()
 	p.client.CloseIdleConnections()
+}
+
+// Settle returns when nothing is on its way any more that is passed on late.
+// There must be no rule that makes such requests.
+func (p *Proxy) Settle() { p.late.Wait() }
+
+// upTo is a time up to a most, by chance.
+func (p *Proxy) upTo(most time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Duration(p.chance.Float64() * float64(most))
 }
 
 // Set replaces the rules. The first that fits a request is used.
@@ -148,7 +199,7 @@ func (p *Proxy) meet(r *http.Request, size int) *Fault {
 	seen := Seen{Method: r.Method, Path: r.URL.Path, Bytes: size}
 	var met *Fault
 	for i, rule := range p.rules {
-		if !strings.Contains(r.URL.Path, rule.Path) {
+		if !strings.Contains(r.URL.Path, rule.Path) || rule.Rate > 0 && p.chance.Float64() >= rule.Rate {
 			continue
 		}
 		met, seen.Fault = &rule.Fault, rule.Fault.what

@@ -135,3 +135,48 @@ func TestRejectsItems(t *testing.T) {
 		t.Errorf("got %s", answer)
 	}
 }
+
+func TestComesLate(t *testing.T) {
+	p, reached := begin(t)
+	p.Set(faultproxy.Rule{Fault: faultproxy.Late(100 * time.Millisecond)})
+	if _, _, err := post(t, p.URL(), "x"); err == nil {
+		t.Error("the client got an answer")
+	}
+	p.Set()
+	p.Settle()
+	if reached() != 1 {
+		t.Errorf("%d requests reached the server", reached())
+	}
+}
+
+func TestRatesAreKeptAndRepeat(t *testing.T) {
+	faults := func(seed uint64) (met string) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		defer server.Close()
+		p := faultproxy.StartSeeded(server.URL, seed)
+		defer p.Close()
+		p.Set(faultproxy.Rule{Rate: 0.2, Fault: faultproxy.Answer(503, "")}, faultproxy.Rule{Rate: 0.1, Fault: faultproxy.DelayUpTo(time.Nanosecond)})
+		for range 500 {
+			if _, _, err := post(t, p.URL(), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range p.Take() {
+			met += s.Fault + ";"
+		}
+		return met
+	}
+	first := faults(7)
+	if n := strings.Count(first, "503"); n < 60 || n > 140 {
+		t.Errorf("%d of 500 requests met what a fifth of them should", n)
+	}
+	if n := strings.Count(first, "delay"); n < 15 || n > 75 {
+		t.Errorf("%d of 500 requests met what 8 of 100 should", n)
+	}
+	if faults(7) != first {
+		t.Error("the same seed gives other faults")
+	}
+	if faults(8) == first {
+		t.Error("another seed gives the same faults")
+	}
+}
