@@ -43,7 +43,12 @@ def failures(*identifiers):
     return check
 
 
-D, Q, A, R, X = "DocumentsFunction", "QueryFunction", "AdminFunction", "RelayFunction", "IndexerFunction"
+def repaired(answer):
+    if not isinstance(answer, dict) or answer.get("held") is not True or "report" not in answer:
+        return "it did not run"
+
+
+D, Q, A, R, X, P = "DocumentsFunction", "QueryFunction", "AdminFunction", "RelayFunction", "IndexerFunction", "RepairFunction"
 
 CASES = [
     (D, "http-put", status(201, etag='"', holdfast_token="")),
@@ -90,6 +95,16 @@ CASES = [
     (X, "signals", failures("059f36b4-87a3-44ab-83d2-66197562a7d2")),
     (X, "signals-again", failures()),
     (X, "relay-failure", failures("059f36b4-87a3-44ab-83d2-66197562a7d4")),
+    (P, "schedule-prove", repaired),
+    (P, "schedule-compare", repaired),
+    (A, "http-status", body(200, lambda b: isinstance(json.loads(b)["healthy"], bool), "no status")),
+    (A, "http-quarantine", body(200, lambda b: "entries" in json.loads(b), "no entries")),
+    (A, "http-quarantine-retry", body(202, lambda b: "signalled" in json.loads(b), "no number of signals")),
+    (A, "http-jobs", body(200, lambda b: len(json.loads(b)["jobs"]) == 2, "not the jobs")),
+    (A, "http-job", body(200, lambda b: json.loads(b)["last"]["mode"] == "compare", "not the last run")),
+    (A, "http-job-start", status(202)),
+    (A, "http-dead-letters", body(200, lambda b: json.loads(b)["messages"] == [], "messages")),
+    (A, "http-dead-letters-redrive", body(200, lambda b: json.loads(b)["moved"] == 0, "moved messages")),
     (Q, "http-query", body(200, lambda b: "staleness" in json.loads(b), "no staleness")),
     (Q, "http-query-now", body(200, lambda b: "staleness" in json.loads(b), "no staleness")),
     (Q, "http-query-get", status(405, allow="POST")),

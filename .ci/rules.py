@@ -19,6 +19,12 @@ BEHIND_GATEWAY = ("DocumentsFunction", "QueryFunction", "AdminFunction")
 FOREIGN_VARIABLES = {"GOMEMLIMIT"}
 
 
+# What repair and the indexer measure, and somebody has to be told about.
+OWN_METRICS = [(metric, "RepairFunction") for metric in (
+    "ProofAge", "IndexLag", "FeedLag", "Missing", "Resignalled", "Quarantined", "Drift", "RebuildAge")]
+OWN_METRICS += [(metric, "IndexerFunction") for metric in ("IndexerRequeued", "IndexerReturned", "IndexerUnreadableMessages")]
+
+
 def rule(*proofs):
     def register(f):
         RULES.append((f, proofs))
@@ -208,6 +214,32 @@ def each_source_has_its_function(t):
         yield f"the event source mappings are {sorted(found)}"
 
 
+@rule(prop("RepairFunctionProve", "ScheduleExpression", to="rate(5 minutes)"), prop("RepairFunctionProve", "State", to="DISABLED"),
+      prop("RepairFunctionProve", "Targets", 0, "Input", to='{"mode":"compare"}'), attribute("RepairFunctionCompare", "Type", to="Custom::Nothing"),
+      prop("RepairFunctionCompare", "Targets", 0, "Arn", to={"Fn::GetAtt": ["IndexerFunction", "Arn"]}),
+      prop("RepairFunctionEventInvokeConfig", "MaximumRetryAttempts", to=2), prop("RepairFunctionEventInvokeConfig", "DestinationConfig"),
+      prop("RepairFunctionEventInvokeConfig", "MaximumEventAgeInSeconds", to=21600),
+      prop("RepairFunction", "Timeout", to=45), prop("RepairFunction", "Timeout", to=300))
+def schedules_run(t):
+    found = {}
+    for name, p in of_type(t, "AWS::Events::Rule").items():
+        if p.get("State") != "ENABLED":
+            yield f"{name} is not enabled"
+        for target in p["Targets"]:
+            found[(target["Arn"]["Fn::GetAtt"][0], target.get("Input"))] = p.get("ScheduleExpression", "")
+    if found != {("RepairFunction", '{"mode":"prove"}'): "rate(1 minute)", ("RepairFunction", '{"mode":"compare"}'): "cron(17 2 * * ? *)"}:
+        yield f"the schedules are {found}"
+    for fn in {fn for fn, _ in found}:
+        configs = [p for p in of_type(t, "AWS::Lambda::EventInvokeConfig").values() if p["FunctionName"] == {"Ref": fn}]
+        if [(p.get("MaximumRetryAttempts"), p.get("MaximumEventAgeInSeconds", 21600) <= 60) for p in configs] != [(0, True)]:
+            yield f"{fn} is called again for a schedule that is over"
+        if not all("OnFailure" in p.get("DestinationConfig", {}) for p in configs):
+            yield f"{fn}: nothing tells of runs that failed"
+    # A run works for 45 seconds, and its lease lasts 150.
+    if not 60 < of_type(t, "AWS::Lambda::Function")["RepairFunction"]["Timeout"] < 150:
+        yield "RepairFunction ends before its work does, or after its lease"
+
+
 # ------------------------------------------------------------------ functions
 
 @rule(prop("QueryFunction", "Runtime", to="go1.x"), prop("RelayFunction", "Architectures", to=["arm64"]),
@@ -235,13 +267,16 @@ def functions_are_alike(t):
       prop("QueryFunction", "Environment", "Variables", "HOLDFAST_STATE_TABLE"),
       prop("IndexerFunction", "Environment", "Variables", "HOLDFAST_OPENSEARCH_URL"),
       prop("RelayFunction", "Environment", "Variables", "HOLDFAST_SIGNALS_QUEUE_URL"),
+      prop("AdminFunction", "Environment", "Variables", "HOLDFAST_DEAD_LETTERS_URL"),
+      prop("RepairFunction", "Environment", "Variables", "HOLDFAST_INDEX_PREFIX"),
       prop("RelayFunction", "Environment", "Variables", "HOLDFAST_SQS_ENDPOINT", to="http://localhost"))
 def variables_are_those_the_code_reads(t):
     with open(os.path.join(ROOT, "shared", "lambdahost", "config.go"), encoding="utf-8") as f:
         known = set(re.findall(r'env:"([A-Z_]+)"', f.read()))
-    needed = {name: {"DOCUMENTS_TABLE", "STATE_TABLE"} for name in ("DocumentsFunction", "AdminFunction")}
+    needed = {"DocumentsFunction": {"DOCUMENTS_TABLE", "STATE_TABLE"}}
     needed["RelayFunction"] = {"DOCUMENTS_TABLE", "STATE_TABLE", "SIGNALS_QUEUE_URL"}
-    for name in ("QueryFunction", "IndexerFunction"):
+    needed["AdminFunction"] = needed["RelayFunction"] | {"DEAD_LETTERS_URL", "RELAY_FAILURES_URL"}
+    for name in ("QueryFunction", "IndexerFunction", "RepairFunction"):
         needed[name] = needed["RelayFunction"] | {"OPENSEARCH_URL", "OPENSEARCH_SIGNED", "INDEX_PREFIX", "INDEX_REPLICAS"}
     for name, p in of_type(t, "AWS::Lambda::Function").items():
         given = p.get("Environment", {}).get("Variables", {})
@@ -319,7 +354,8 @@ def every_route_is_authorised(t):
       prop("HttpStage", "AccessLogSettings", "Format", to="$context.path $context.status"))
 def the_gateway_is_as_documented(t):
     if {p["RouteKey"] for p in of_type(t, "AWS::ApiGatewayV2::Route").values()} != {
-            "$default", "ANY /{proxy+}", "ANY /query", "ANY /collections", "ANY /collections/{proxy+}"}:
+            "$default", "ANY /{proxy+}", "ANY /query", "ANY /status",
+            *(f"ANY /{path}{below}" for path in ("collections", "quarantine", "jobs", "dead-letters") for below in ("", "/{proxy+}"))}:
         yield "the routes are not those that shared/local has"
     for name, p in of_type(t, "AWS::ApiGatewayV2::Integration").items():
         if p.get("PayloadFormatVersion") != "2.0" or p["IntegrationType"] != "AWS_PROXY":
@@ -368,19 +404,23 @@ def functions_may_do_what_was_reviewed(t):
 
 @rule(prop("QueryRole", "AssumeRolePolicyDocument", "Statement", 0, "Principal", to={"AWS": "*"}),
       prop("ApiCallsQuery", "SourceArn"), prop("ApiCallsDocuments", "Principal", to="*"),
+      prop("RepairFunctionProvePermission", "SourceArn"), prop("RepairFunctionProvePermission", "SourceArn", to="arn:aws:events:::rule/other"),
       prop("Domain", "AccessPolicies", "Statement", 0, "Principal", to={"AWS": "*"}),
       prop("Domain", "AccessPolicies", "Statement", 0, "Action", to="es:*"))
 def nobody_else_gets_in(t):
     for name, p in of_type(t, "AWS::IAM::Role").items():
         if [s["Principal"] for s in p["AssumeRolePolicyDocument"]["Statement"]] != [{"Service": "lambda.amazonaws.com"}]:
             yield f"{name} can be assumed by others than Lambda"
+    schedules = [{"Fn::GetAtt": [name, "Arn"]} for name in of_type(t, "AWS::Events::Rule")]
     for name, p in of_type(t, "AWS::Lambda::Permission").items():
-        if p["Principal"] != "apigateway.amazonaws.com" or "HttpApi" not in str(p.get("SourceArn")):
-            yield f"{name} lets others than this API call a function"
+        gateway = p["Principal"] == "apigateway.amazonaws.com" and "HttpApi" in str(p.get("SourceArn"))
+        schedule = p["Principal"] == "events.amazonaws.com" and p.get("SourceArn") in schedules
+        if not gateway and not schedule:
+            yield f"{name} lets others than this API and these schedules call a function"
     for name, p in of_type(t, "AWS::OpenSearchService::Domain").items():
         for s in p["AccessPolicies"]["Statement"]:
-            if s["Principal"] != {"AWS": [{"Fn::GetAtt": ["IndexerRole", "Arn"]}, {"Fn::GetAtt": ["QueryRole", "Arn"]}]}:
-                yield f"{name} lets others than the indexer and the query function in"
+            if s["Principal"] != {"AWS": [{"Fn::GetAtt": [role, "Arn"]} for role in ("IndexerRole", "QueryRole", "RepairRole")]}:
+                yield f"{name} lets others in than the functions that work with the index"
             if any("*" in a for a in listed(s["Action"])):
                 yield f"{name}: actions are not written out"
 
@@ -396,7 +436,9 @@ def logs_end(t):
 
 @rule(attribute("DeadLettersAlarm", "Type", to="Custom::Nothing"), attribute("RelayBehindAlarm", "Type", to="Custom::Nothing"),
       attribute("QueryErrorsAlarm", "Type", to="Custom::Nothing"), prop("RelayFailuresAlarm", "Dimensions", to=[]),
-      prop("SignalsWaitAlarm", "AlarmActions"))
+      prop("SignalsWaitAlarm", "AlarmActions"), attribute("DriftAlarm", "Type", to="Custom::Nothing"),
+      prop("QuarantineAlarm", "Dimensions", 0, "Name", to="FunctionName"), prop("IndexerRequeuedAlarm", "Namespace", to="AWS/Lambda"),
+      prop("ProofAgeAlarm", "TreatMissingData", to="notBreaching"), prop("IndexLagAlarm", "Threshold", to=300000))
 def what_can_go_wrong_is_told(t):
     alarms = of_type(t, "AWS::CloudWatch::Alarm")
     watched = {(p["MetricName"], json.dumps(d["Value"])) for p in alarms.values() for d in p["Dimensions"]}
@@ -408,6 +450,16 @@ def what_can_go_wrong_is_told(t):
     for metric, of in wanted:
         if (metric, json.dumps(of)) not in watched:
             yield f"nobody is told about {metric} of {of}"
+    # What the functions measure themselves, under the name that they are deployed with.
+    measured = {(p["MetricName"], p["Dimensions"][0]["Value"]["Ref"]) for p in alarms.values()
+                if p["Namespace"] == "Holdfast" and [d["Name"] for d in p["Dimensions"]] == ["Function"]}
+    for metric, fn in OWN_METRICS:
+        if (metric, fn) not in measured:
+            yield f"nobody is told about {metric} of {fn}"
+    if alarms.get("ProofAgeAlarm", {}).get("TreatMissingData") != "breaching":
+        yield "nobody is told when nothing measures the age of proofs"
+    if alarms.get("IndexLagAlarm", {}).get("Threshold", 0) > 60000:
+        yield "IndexLagAlarm waits for a lag that repair does not wait for"
     for name, p in alarms.items():
         if p.get("AlarmActions") != {"Fn::If": ["TellAlarms", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}:
             yield f"{name} tells nobody"

@@ -20,7 +20,7 @@ from expansion import of_type
 from standins import ROOT, Standins, free_port
 
 SAM = os.path.join(os.path.dirname(sys.executable), "sam")
-INVOKED = ("http-put", "http-get", "http-odd-path", "http-rest-get", "stream", "stream-types", "signals", "http-query", "http-collections")
+INVOKED = ("http-put", "http-get", "http-odd-path", "http-rest-get", "stream", "stream-types", "signals", "http-query", "http-collections", "http-status", "schedule-prove")
 ODD = ["users/a b", "users/a+b", "users/50%", "users/%41", "users/%2F", "users/a?b", "users/a#b", "users/a&b=c", "users/é/ü/日本", "users/1/account/3", "users/a;b,c", 'users/"q"']
 
 failed = 0
@@ -122,6 +122,10 @@ def through_the_gateway(api):
     yield "start-api, the collections", (status, content) if status != 200 or b'"users"' not in content else None
     status, _, content = api.ask("GET", "/collections/users/none")
     yield "start-api, a definition that is not there", (status, content) if status != 404 or b"not-found" not in content else None
+    status, _, content = api.ask("GET", "/status")
+    yield "start-api, the status", (status, content) if status != 200 or b'"healthy"' not in content else None
+    status, _, content = api.ask("POST", "/jobs/repair", json.dumps({"mode": "retry"}))
+    yield "start-api, a job that is asked for", (status, content) if status != 202 else None
     status, headers, content = api.ask("GET", "/query")
     yield "start-api, a query by GET", (status, headers, content) if status != 405 else None
 

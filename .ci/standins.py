@@ -125,8 +125,9 @@ class Standins:
         for engine, variable in (("dynamodb", "HOLDFAST_DYNAMODB_ENDPOINT"), ("sqs", "HOLDFAST_SQS_ENDPOINT"), ("opensearch", "HOLDFAST_OPENSEARCH_URL")):
             if given.get(variable):
                 given[variable] = f"http://{host}:{self.proxy(function, engine, listen)}"
-        if "HOLDFAST_SIGNALS_QUEUE_URL" in given:
-            given["HOLDFAST_SIGNALS_QUEUE_URL"] = given["HOLDFAST_SQS_ENDPOINT"] + urllib.parse.urlsplit(self.queues["SignalsQueue"]).path
+        for variable, queue in (("SIGNALS_QUEUE", "SignalsQueue"), ("DEAD_LETTERS", "SignalsDeadLetters"), ("RELAY_FAILURES", "RelayFailures")):
+            if f"HOLDFAST_{variable}_URL" in given:
+                given[f"HOLDFAST_{variable}_URL"] = given["HOLDFAST_SQS_ENDPOINT"] + urllib.parse.urlsplit(self.queues[queue]).path
         if "HOLDFAST_INDEX_PREFIX" in given:
             given["HOLDFAST_INDEX_PREFIX"] = self.prefix
         return given

@@ -3,6 +3,7 @@
 package functions
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -39,8 +40,9 @@ func run(function string, queues lambdahost.OpenQueues, start func(*lambdahost.A
 	app, err := lambdahost.Build(c, lambdahost.Surroundings{
 		AWS: aws, Queues: queues,
 		Log: obs.NewLogger(os.Stdout, level).With("function", function),
-		// CloudWatch reads metrics out of the log.
-		Metrics: obs.NewMetrics(os.Stdout, "Holdfast", nil, obs.Dimension{Name: "Function", Value: function}),
+		// CloudWatch reads metrics out of the log. The name that the deployment gave
+		// the function tells stages of one account apart.
+		Metrics: obs.NewMetrics(os.Stdout, "Holdfast", nil, obs.Dimension{Name: "Function", Value: cmp.Or(os.Getenv("AWS_LAMBDA_FUNCTION_NAME"), function)}),
 	})
 	if err != nil {
 		return err

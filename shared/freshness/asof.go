@@ -40,9 +40,9 @@ const (
 	proofLife = 150 * time.Second
 	// captureAgain is the pause before the feed is read again that failed.
 	captureAgain = 250 * time.Millisecond
-	// glanceTime is what a wait that was too short takes beyond its end to find
-	// out what is missing.
-	glanceTime = time.Second
+	// glanceTime is how long before its end a wait that is too short for the
+	// margin begins to find out what is missing.
+	glanceTime = 150 * time.Millisecond
 )
 
 // AsOfWaited is what became of a wait for everything as of its beginning.
@@ -50,6 +50,9 @@ type AsOfWaited struct {
 	At       time.Time     // everything acknowledged before this moment was waited for
 	Margin   time.Duration // what the change feed was given to catch up
 	Captured bool          // the feed was read; else it is not known what should be there
+	// TooMuch is, with Patience.Partly, why it was not: there would be too much to
+	// look for. It is of kind QueryTooCostly.
+	TooMuch *doc.Error
 	// Known says that the feed was measured to be well within the margin, so
 	// that nothing can have been overlooked.
 	Known bool
@@ -71,47 +74,53 @@ func (a *AsOfWaited) unread(w Waited) *doc.Error {
 // does. Only signals are exact: a write that the feed shows later than the margin
 // is overlooked.
 //
-// The error is of kind QueryTooCostly where there is too much to look for, or
-// the context's.
+// The error is the context's, or of kind QueryTooCostly where there is too much to
+// look for; but with Patience.Partly only the signals are waited for then, which
+// the outcome says.
 func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, signals []doc.Signal, patience Patience) (Waited, error) {
 	began := time.Now()
 	signals = newest(signals)
 	as := &AsOfWaited{At: w.o.Now(), Margin: w.o.Margin}
-	limited, cancel := context.WithTimeout(ctx, max(patience.Timeout, leastTimeout))
-	defer cancel()
-	captured, err := w.capture(limited, collections, as)
+	timeout := max(patience.Timeout, leastTimeout)
+	t, end := newTerm(ctx, timeout)
+	defer end()
+	var captured []doc.Signal
+	var err error
+	if timeout <= as.Margin {
+		if err = sleep(t.time, timeout-min(glanceTime, timeout/2)); err == nil {
+			captured = w.glance(t.late, collections)
+		}
+	} else {
+		captured, err = w.capture(t.time, collections, as)
+		as.Captured = err == nil
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case t.time.Err() != nil:
+			captured = w.glance(t.late, collections)
+		case patience.Partly && errors.As(err, &as.TooMuch) && as.TooMuch.Kind == doc.QueryTooCostly:
+		default:
+			return Waited{}, err
+		}
+	}
 	if ctx.Err() != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", ctx.Err())
 	}
-	if err != nil && limited.Err() == nil {
-		return Waited{}, err
-	}
-	as.Captured = err == nil
-	if !as.Captured {
-		captured = w.glance(ctx, collections)
-	}
-	all := newest(append(slices.Clone(signals), captured...))
 	var waited Waited
-	switch {
-	case len(all) == 0:
-		waited = Waited{}
-	case !as.Captured:
-		waited, err = w.Wait(ctx, all, Patience{}) // the time is over; tell what is known of these
-	default:
-		waited, err = w.wait(ctx, limited, all, patience.Silence)
+	if all := newest(append(slices.Clone(signals), captured...)); len(all) > 0 {
+		if waited, err = w.wait(ctx, t, all, patience.Silence); err != nil {
+			return Waited{}, err
+		}
 	}
-	if err != nil && ctx.Err() != nil {
-		return Waited{}, err
+	if !as.Captured && as.TooMuch == nil && !waited.Unavailable {
+		<-t.time.Done() // what is not known may come as long as the wait lasts
 	}
 	waited.Tokens, waited.AsOf, waited.Took = len(signals), as, time.Since(began)
 	return waited, nil
 }
 
-// glance reads the feed too early, after a wait that was too short, to name at
-// least what is surely missing.
+// glance reads the feed too early for a wait that is too short, to name at least
+// what is surely missing.
 func (w *Waiter) glance(ctx context.Context, collections []doc.Collection) []doc.Signal {
-	ctx, cancel := context.WithTimeout(ctx, glanceTime)
-	defer cancel()
 	q := store.CaptureQuery{Collections: collections, MaxEntries: MaxCaptured, MaxRead: MaxFeedRead}
 	if proof, ok := w.proof(ctx, collections); ok {
 		q.From = doc.VersionAt(proof.Through)

@@ -277,6 +277,15 @@ func currentNotice(s Staleness, w Waited) string {
 // waitedNotice says what became of the writes that were waited for.
 func waitedNotice(w Waited) string {
 	switch {
+	case w.AsOf != nil && w.AsOf.TooMuch != nil:
+		text := "There was too much to wait for, and more may be missing here than is known: " + w.AsOf.TooMuch.Detail + "."
+		switch {
+		case w.MissingCount > 0:
+			text += fmt.Sprintf(" %s not in the index.", amount(w.MissingCount, "awaited write was", "awaited writes were"))
+		case w.Tokens > 0 && w.QuarantinedCount == 0:
+			text += " The writes named by tokens are included."
+		}
+		return text + refusedNotice(w)
 	case w.AsOf != nil && !w.AsOf.Captured:
 		text := fmt.Sprintf("The wait ended before the change feed was read, %s after the query's arrival: more may be missing here than is known.", seconds(w.AsOf.Margin.Seconds()))
 		if w.MissingCount > 0 {

@@ -48,8 +48,6 @@ type Table interface {
 const (
 	firstPause = 25 * time.Millisecond
 	lastPause  = 250 * time.Millisecond
-	// leastTimeout is what even an impatient wait takes, to ask at all.
-	leastTimeout = 100 * time.Millisecond
 	// versionsChunk is how many ids one question about versions has.
 	versionsChunk = 1000
 	// quarantineAfter is how long an id is missing before the quarantine is
@@ -64,8 +62,6 @@ const (
 	absentEvery = 5 * time.Second
 	absentChunk = 100
 	absentBytes = 8 << 20
-	// refreshTime is what a refresh may take beyond the wait's own end.
-	refreshTime = 3 * time.Second
 	// familyLife is how long the generations of a family are believed.
 	familyLife = 2 * time.Second
 	// silentAfter is how long a look at the index goes without an answer before
@@ -121,6 +117,9 @@ type Patience struct {
 	// Silence is how long the index may fail to answer before the wait is given
 	// up; 0: until the timeout, because it may come back in time.
 	Silence time.Duration
+	// Partly says that a wait which cannot be for everything that was asked for is
+	// for the rest instead of being refused.
+	Partly bool
 }
 
 // Waited is the outcome of a wait. The zero value is that of none.
@@ -146,7 +145,8 @@ type Waited struct {
 func (w Waited) TimedOut() bool { return w.MissingCount > 0 || w.AsOf != nil && !w.AsOf.Captured }
 
 // Problem is the wait's failure as the client is told it, or nil: of kind
-// IndexUnavailable where the index did not answer at the end, else of kind
+// IndexUnavailable where the index did not answer at the end, of kind
+// QueryTooCostly where there was too much to wait for, else of kind
 // WaitTimeout with the members missing (some of the ids) and missingCount; both
 // with waitedMs.
 func (w Waited) Problem() *doc.Error {
@@ -161,6 +161,9 @@ func (w Waited) Problem() *doc.Error {
 	missing := w.Missing
 	if missing == nil {
 		missing = []doc.ID{}
+	}
+	if w.AsOf != nil && w.AsOf.TooMuch != nil {
+		return w.AsOf.TooMuch
 	}
 	problem := doc.Errorf(doc.WaitTimeout, "%d of %d awaited writes were not in the index in time", w.MissingCount, w.Documents)
 	if w.AsOf != nil && !w.AsOf.Captured {
@@ -181,19 +184,19 @@ func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, patience Patien
 	if len(signals) == 0 {
 		return Waited{}, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, max(patience.Timeout, leastTimeout))
-	defer cancel()
-	waited, err := w.wait(ctx, limited, signals, patience.Silence)
+	t, end := newTerm(ctx, max(patience.Timeout, leastTimeout))
+	defer end()
+	waited, err := w.wait(ctx, t, signals, patience.Silence)
 	waited.Tokens = waited.Documents
 	return waited, err
 }
 
-// wait waits for distinct signals until limited ends or the index has been
+// wait waits for distinct signals until the term ends or the index has been
 // silent for too long.
-func (w *Waiter) wait(ctx, limited context.Context, signals []doc.Signal, silence time.Duration) (Waited, error) {
+func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, silence time.Duration) (Waited, error) {
 	began := time.Now()
 	p := &pending{w: w, left: signals, silence: silence}
-	p.poll(limited, began)
+	p.poll(t, began)
 	if err := ctx.Err(); err != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", err)
 	}
@@ -202,7 +205,7 @@ func (w *Waiter) wait(ctx, limited context.Context, signals []doc.Signal, silenc
 	done.Unavailable = p.unanswered()
 	missing := p.left
 	if len(missing) < len(signals) {
-		if err := w.refresh(ctx, limited, signals, silence); err != nil {
+		if err := w.refresh(t, signals, silence); err != nil {
 			missing = signals // in the index, but no search is known to see it
 			done.Unavailable = doc.KindOf(err) == doc.IndexUnavailable
 		}
@@ -238,7 +241,8 @@ func (p *pending) silentFor(d time.Duration) bool {
 
 // poll asks until nothing is left, the time is over or the index has been silent
 // for too long.
-func (p *pending) poll(ctx context.Context, began time.Time) {
+func (p *pending) poll(t term, began time.Time) {
+	ctx := t.late
 	pause := firstPause
 	quarantineAt, absentAt := began.Add(quarantineAfter), began.Add(absentAfter)
 	for {
@@ -262,7 +266,7 @@ func (p *pending) poll(ctx context.Context, began time.Time) {
 		// needs for taking them: leave it twice as much.
 		timer := time.NewTimer(max(pause, 2*time.Since(asked)))
 		select {
-		case <-ctx.Done():
+		case <-t.time.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
@@ -399,45 +403,6 @@ func (p *pending) askTable(ctx context.Context) {
 
 func (p *pending) cross(there map[doc.ID]bool) {
 	p.left = slices.DeleteFunc(slices.Clone(p.left), func(s doc.Signal) bool { return there[s.ID] })
-}
-
-// refresh makes what the index holds visible to searches. It tries until the
-// wait ends or, with silence, is given up, and at least once; the error is the
-// last failure.
-func (w *Waiter) refresh(ctx, limited context.Context, signals []doc.Signal, silence time.Duration) error {
-	began := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := w.refreshOnce(ctx, signals)
-		if err == nil || silence > 0 && time.Since(began) >= silence {
-			return err
-		}
-		select {
-		case <-limited.Done():
-			return err
-		case <-time.After(pause):
-		}
-	}
-}
-
-func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal) error {
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
-	defer cancel()
-	_, active, err := w.grouped(ctx, signals)
-	if err != nil {
-		return err
-	}
-	var all []collection.Generation
-	for _, generations := range active {
-		all = append(all, generations...)
-	}
-	if len(all) == 0 {
-		return nil // nothing is indexed, so there is nothing to be shown
-	}
-	if err := w.o.Index.Refresh(ctx, all); err != nil {
-		w.o.Log.WarnContext(ctx, "refreshing the index failed", "error", err)
-		return err
-	}
-	return nil
 }
 
 // grouped sorts signals by the family that their documents are indexed in, and

@@ -178,6 +178,7 @@ type fakeIndex struct {
 	waits   []doc.Signal
 	timeout time.Duration
 	silence time.Duration
+	partly  bool
 	waited  freshness.Waited
 	about   freshness.Waited // what the staleness was asked about
 	defined map[doc.Collection]collection.Definition

@@ -16,7 +16,7 @@ const silence = time.Second
 func (q *queries) wait(ctx context.Context, from []doc.Collection, w *waitRequest) (freshness.Waited, error) {
 	patience := freshness.Patience{Timeout: w.timeout}
 	if w.acceptLate {
-		patience.Silence = silence
+		patience.Silence, patience.Partly = silence, true
 	}
 	if w.asOfNow {
 		waited, err := q.o.Waiter.AsOfNow(ctx, from, w.signals, patience)

@@ -20,7 +20,7 @@ type asOfNow struct {
 
 func (f *fakeIndex) AsOfNow(_ context.Context, collections []doc.Collection, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error) {
 	f.asOf = append(f.asOf, asOfNow{collections, signals, patience.Timeout})
-	f.silence = patience.Silence
+	f.silence, f.partly = patience.Silence, patience.Partly
 	return f.waited, f.waitErr
 }
 
@@ -65,7 +65,14 @@ func TestWaitsAsOfNow(t *testing.T) {
 	if a := send(t, h, "POST", "/query", `{"from":"a","wait":{"asOfNow":true}}`).expect(t, 504, "wait-timeout"); fmt.Sprint(a.json["missing"]) != "[]" {
 		t.Errorf("%s", a)
 	}
-	if a := send(t, h, "POST", "/query", `{"from":"a","wait":{"asOfNow":true,"onTimeout":"stale"}}`); a.Status != 200 {
+	if a := send(t, h, "POST", "/query", `{"from":"a","wait":{"asOfNow":true,"onTimeout":"stale"}}`); a.Status != 200 || !f.partly {
+		t.Errorf("%s", a)
+	}
+	f.waited.AsOf.TooMuch = doc.Errorf(doc.QueryTooCostly, "too much").With("limit", 10000)
+	if a := send(t, h, "POST", "/query", `{"from":"a","wait":{"asOfNow":true,"onTimeout":"stale"}}`); a.Status != 200 || f.about.AsOf.TooMuch == nil {
+		t.Errorf("%s", a)
+	}
+	if a := send(t, h, "POST", "/query", `{"from":"a","wait":{"asOfNow":true}}`).expect(t, 400, "query-too-costly"); a.json["limit"] != 10000.0 || f.partly {
 		t.Errorf("%s", a)
 	}
 }

@@ -196,32 +196,20 @@ func (x *Index) lose(name string) {
 	}
 }
 
-// swap moves the family's alias in one step, from exactly where it is expected.
+// swap moves the family's alias in one step, from nowhere but where it may come
+// from.
 func (x *Index) swap(to collection.Generation, from []collection.Generation) error {
 	name := to.IndexName(indexPrefix)
 	if x.indexes[name] == nil {
 		return fmt.Errorf("alias of %s: index %s is missing", to.Family, name)
 	}
-	stands := x.aliases[to.Family]
-	if len(stands) == 1 && stands[name] || len(stands) == 0 {
-		x.aliases[to.Family] = map[string]bool{name: true}
-		return nil
-	}
-	next := map[string]bool{name: true}
-	for n := range stands {
-		next[n] = true
-	}
-	for _, g := range from {
-		n := g.IndexName(indexPrefix)
-		if n == name {
-			continue
+	for _, holder := range sortedKeys(x.aliases[to.Family]) {
+		known := slices.ContainsFunc(from, func(g collection.Generation) bool { return g.IndexName(indexPrefix) == holder })
+		if holder != name && !known {
+			return fmt.Errorf("alias of %s: it leads to %s: %w", to.Family, holder, search.ErrNotSwapped)
 		}
-		if !stands[n] {
-			return fmt.Errorf("alias of %s: it is not on %s", to.Family, n)
-		}
-		delete(next, n)
 	}
-	x.aliases[to.Family] = next
+	x.aliases[to.Family] = map[string]bool{name: true}
 	return nil
 }
 

@@ -25,10 +25,7 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 				newest = max(newest, s.item.version)
 			}
 		}
-		// What another tool has written over is no longer in the feed; until it is
-		// adopted only the comparison of everything finds it.
-		history := w.Table.history[id]
-		if newest == 0 || w.Table.items[id] == nil || history[len(history)-1].foreign {
+		if newest == 0 || w.Table.items[id] == nil || foreignSince(w.Table.history[id], before) {
 			continue
 		}
 		if q, ok := w.State.quarantine[id]; ok && q.Version >= newest {
@@ -43,4 +40,19 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 			return
 		}
 	}
+}
+
+// foreignSince tells whether an id was, at a moment or since, as another tool
+// left it. Then it is not in the feed; until it is adopted only the comparison of
+// everything finds it.
+func foreignSince(history []state, moment time.Time) bool {
+	for k := len(history) - 1; k >= 0; k-- {
+		if history[k].foreign {
+			return true
+		}
+		if history[k].at.Before(moment) {
+			return false
+		}
+	}
+	return false
 }

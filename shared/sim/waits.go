@@ -45,6 +45,11 @@ func (w *World) wait(ctx context.Context, p *Process, a *actor, op Op, s *Store,
 		signals = w.asOf(began, waited.AsOf.Margin)
 	}
 	for _, signal := range signals {
+		// What was refused before the last proof is not looked for any more: the
+		// answer's count of the quarantine tells of it.
+		if q, ok := w.State.quarantine[signal.ID]; op.Kind == AsOf && ok && q.Version >= signal.Version && !q.Partial {
+			continue
+		}
 		if !w.fresh(signal, waited) {
 			w.violate(5, "a wait of %s for %s at version %s is over, and searches do not see it", op.Kind, signal.ID, short(signal.Version))
 		}

@@ -229,7 +229,9 @@ func (x *run) retire(ctx context.Context, family collection.Family) error {
 	}
 	for _, g := range x.generations[family] {
 		late := g.Number < read.Number && g.Written() && x.Now().Sub(read.Since) >= x.Settle
-		abandoned := g.Number < read.Number && g.State == collection.Building
+		// Nobody gains by writing to one that was never read, or to one whose
+		// mapping is not what it should be.
+		abandoned := g.Number < read.Number && (g.State == collection.Building || g.State == collection.Active && x.unfit[keyOf(g)])
 		if !late && !abandoned {
 			continue
 		}

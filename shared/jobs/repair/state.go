@@ -53,7 +53,6 @@ func noteOf(k key) string                    { return fmt.Sprintf("%s %d", k.Fam
 
 // readGenerations reads the generations of all families that there can be.
 func (x *run) readGenerations(ctx context.Context) error {
-	x.generations = map[collection.Family][]collection.Generation{}
 	families := []collection.Family{collection.SharedFamily}
 	for _, c := range slices.Sorted(maps.Keys(x.definitions)) {
 		// What was never declared otherwise never had an index of its own.
@@ -61,15 +60,17 @@ func (x *run) readGenerations(ctx context.Context) error {
 			families = append(families, collection.Family(c))
 		}
 	}
+	generations := map[collection.Family][]collection.Generation{}
 	for _, f := range families {
 		all, err := x.State.Generations(ctx, f)
 		if err != nil {
-			return err
+			return err // what was known before stays: a part of it would pass for all
 		}
 		if len(all) > 0 {
-			x.generations[f] = all
+			generations[f] = all
 		}
 	}
+	x.generations = generations
 	return nil
 }
 

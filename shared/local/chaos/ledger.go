@@ -1,0 +1,119 @@
+package chaos
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"holdfast/shared/doc"
+)
+
+// outcome is what a writer was told about a write.
+type outcome int
+
+const (
+	unknown      outcome = iota // nothing, or that nobody knows: it may have happened
+	acknowledged                // it has happened
+	refused                     // it has not happened
+)
+
+// write is one request to change one document.
+type write struct {
+	id      doc.ID
+	delete  bool
+	base    doc.Version // that the document had to be at; 0: any, or none
+	sum     string      // of its content, which no other write has; "" of a delete
+	begun   time.Duration
+	ended   time.Duration
+	outcome outcome
+	version doc.Version // when acknowledged; 0: a delete that found nothing
+}
+
+// ledger is the record of all writes. It is safe for concurrent use.
+type ledger struct {
+	mu      sync.Mutex
+	writes  map[doc.ID][]write
+	created []int // documents, by their number in the source, whose first write was acknowledged
+	counts  struct{ acknowledged, unknown, refused, updates, deletes, conditional int }
+	marks   int64
+}
+
+func newLedger() *ledger { return &ledger{writes: map[doc.ID][]write{}} }
+
+// mark is a number that is given out once.
+func (l *ledger) mark() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.marks++
+	return l.marks
+}
+
+// note keeps a write that has an outcome.
+func (l *ledger) note(w write) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes[w.id] = append(l.writes[w.id], w)
+	switch w.outcome {
+	case unknown:
+		l.counts.unknown++
+	case refused:
+		l.counts.refused++
+	case acknowledged:
+		l.counts.acknowledged++
+		switch {
+		case w.delete:
+			l.counts.deletes++
+		case w.base != 0:
+			l.counts.conditional++
+		}
+	}
+}
+
+// imported notes that a document of the source has been written.
+func (l *ledger) imported(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.created = append(l.created, n)
+}
+
+// hot is how many of the newest documents get every third change.
+const hot = 40
+
+// pick chooses one of the documents that were written; ok is false while there
+// are none.
+func (l *ledger) pick(chance *rand.Rand) (n int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := len(l.created)
+	if all == 0 {
+		return 0, false
+	}
+	if chance.IntN(3) == 0 {
+		return l.created[all-1-chance.IntN(min(hot, all))], true
+	}
+	return l.created[chance.IntN(all)], true
+}
+
+// newest is the highest version of a document that was acknowledged; 0 where the
+// newest is a delete, or there is none.
+func (l *ledger) newest(id doc.ID) doc.Version {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var top write
+	for _, w := range l.writes[id] {
+		if w.outcome == acknowledged && w.version > top.version {
+			top = w
+		}
+	}
+	if top.delete {
+		return 0
+	}
+	return top.version
+}
+
+// progress is how many documents were imported and how many writes acknowledged.
+func (l *ledger) progress() (documents, writes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.created), l.counts.acknowledged
+}

@@ -1,0 +1,257 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"holdfast/shared/doc"
+	"holdfast/shared/value"
+)
+
+// What a round of a writer is made of: one bulk request, and now and then a
+// single one that demands a version.
+const (
+	perRound    = 20   // new documents
+	updateShare = 0.25 // changes beside each new document
+	deleteShare = 0.1
+	aloneShare  = 0.3 // single requests beside each bulk
+	idleChanges = 4   // changes of a round when there is nothing new at the moment
+	idlePause   = 150 * time.Millisecond
+	failPause   = 200 * time.Millisecond
+)
+
+// markName is the member that makes the content of each write its own.
+const markName = "chaos"
+
+// intake hands documents out to writers, at the pace of the run.
+type intake struct {
+	source Source
+	begin  time.Duration // when the import began
+	over   time.Duration // how long it is to take
+
+	mu   sync.Mutex
+	next int
+}
+
+// take gives the numbers of new documents, as many as are due at an age.
+func (in *intake) take(most int, age time.Duration) (numbers []int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	due := in.source.Len()
+	if age -= in.begin; age < in.over {
+		due = int(float64(due) * float64(age) / float64(in.over))
+	}
+	for ; in.next < due && len(numbers) < most; in.next++ {
+		numbers = append(numbers, in.next)
+	}
+	return numbers
+}
+
+func (in *intake) empty() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.next >= in.source.Len()
+}
+
+// writer is one client.
+type writer struct {
+	*run
+	intake *intake
+	chance *rand.Rand
+	again  []int // new documents that were not acknowledged yet
+}
+
+// work writes until all documents are in and nothing more is killed.
+func (w *writer) work(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := w.stuck(); err != nil {
+			return err
+		}
+		fresh := w.intake.take(perRound-len(w.again), w.age())
+		batch := append(w.again, fresh...)
+		w.again = nil
+		if len(batch) == 0 && w.intake.empty() && w.calm.Load() {
+			return nil
+		}
+		ok := w.bulk(ctx, batch)
+		if w.chance.Float64() < aloneShare {
+			w.alone(ctx)
+		}
+		switch {
+		case !ok:
+			sleep(ctx, failPause)
+		case len(batch) == 0:
+			sleep(ctx, idlePause)
+		}
+	}
+	return ctx.Err()
+}
+
+// line is a write on its way. number is that of a new document, else -1.
+type line struct {
+	write
+	number int
+	text   []byte
+}
+
+// put makes a write of a document of the source, with a content of its own.
+func (w *writer) put(n int) line {
+	id, data := w.intake.source.Document(n)
+	data = maps.Clone(data)
+	data[markName] = json.Number(strconv.FormatInt(w.ledger.mark(), 10))
+	text := value.Append([]byte(`{"id":`), string(id))
+	text = append(value.Append(append(text, `,"data":`...), data), '}')
+	return line{write: write{id: id, sum: value.Sum(data)}, number: -1, text: text}
+}
+
+func (w *writer) remove(n int) line {
+	id, _ := w.intake.source.Document(n)
+	return line{write: write{id: id, delete: true}, number: -1, text: append(value.Append([]byte(`{"id":`), string(id)), `,"delete":true}`...)}
+}
+
+// lines are the writes of a round: the new documents, with changes of others in
+// between.
+func (w *writer) lines(batch []int) (lines []line) {
+	taken := map[doc.ID]bool{}
+	add := func(l line) {
+		if !taken[l.id] {
+			taken[l.id] = true
+			lines = append(lines, l)
+		}
+	}
+	change := func(share float64, make func(int) line) {
+		if w.chance.Float64() >= share {
+			return
+		}
+		if n, ok := w.ledger.pick(w.chance); ok {
+			add(make(n))
+		}
+	}
+	for _, n := range batch {
+		l := w.put(n)
+		l.number = n
+		add(l)
+		change(updateShare, w.put)
+		change(deleteShare, w.remove)
+	}
+	if len(batch) == 0 {
+		for range idleChanges {
+			change(1, w.put)
+		}
+		change(deleteShare*idleChanges, w.remove)
+	}
+	return lines
+}
+
+// bulk writes a round by one request. It reports whether that went through.
+func (w *writer) bulk(ctx context.Context, batch []int) bool {
+	lines := w.lines(batch)
+	if len(lines) == 0 {
+		return true
+	}
+	texts := make([][]byte, len(lines))
+	for i, l := range lines {
+		texts[i] = l.text
+	}
+	begun := w.age()
+	status, answer, err := w.api.send(ctx, http.MethodPost, "/bulk", http.Header{"Content-Type": {"application/x-ndjson"}}, bytes.Join(texts, []byte{'\n'}))
+	ended := w.age()
+	told := json.NewDecoder(bytes.NewReader(answer))
+	acknowledgedAll := true
+	for i := range lines {
+		l := &lines[i]
+		l.begun, l.ended = begun, ended
+		switch {
+		case err == nil && status == http.StatusOK:
+			l.told(told)
+		case errors.As(err, new(unsent)):
+			l.outcome = refused
+		}
+		w.settle(l)
+		acknowledgedAll = acknowledgedAll && l.outcome == acknowledged
+	}
+	return acknowledgedAll
+}
+
+// told reads what the answer says about the line. Where it says nothing the
+// outcome stays unknown.
+func (l *line) told(answer *json.Decoder) {
+	var t struct {
+		ID      doc.ID
+		Version doc.Version
+		Error   json.RawMessage
+	}
+	switch err := answer.Decode(&t); {
+	case err != nil || t.ID != l.id:
+	case t.Error != nil:
+		l.outcome = outcomeOf(problem(t.Error))
+	default:
+		l.outcome, l.version = acknowledged, t.Version
+	}
+}
+
+// outcomeOf is what a refusal says: of its kinds only one leaves open whether
+// the write has happened. What is none of Holdfast's leaves it open too.
+func outcomeOf(kind string) outcome {
+	switch doc.Kind(kind) {
+	case doc.Throttled, doc.Unavailable, doc.VersionConflict:
+		return refused
+	}
+	return unknown
+}
+
+// settle notes the outcome of a line.
+func (w *writer) settle(l *line) {
+	w.ledger.note(l.write)
+	if l.outcome == acknowledged {
+		w.written.Store(int64(l.ended))
+	}
+	switch {
+	case l.number < 0:
+	case l.outcome == acknowledged:
+		w.ledger.imported(l.number)
+	default: // as a careful client does
+		w.again = append(w.again, l.number)
+	}
+}
+
+// alone changes a document under the condition that it is at the version that
+// was acknowledged last.
+func (w *writer) alone(ctx context.Context) {
+	n, ok := w.ledger.pick(w.chance)
+	if !ok {
+		return
+	}
+	l := w.put(n)
+	if l.base = w.ledger.newest(l.id); l.base == 0 {
+		return
+	}
+	_, body, _ := bytes.Cut(l.text, []byte(`,"data":`))
+	body = body[:len(body)-1]
+	l.begun = w.age()
+	header := http.Header{"If-Match": {`"` + strconv.FormatInt(int64(l.base), 10) + `"`}}
+	status, answer, err := w.api.send(ctx, http.MethodPut, "/docs?id="+url.QueryEscape(string(l.id)), header, body)
+	l.ended = w.age()
+	var t struct{ Version doc.Version }
+	switch {
+	case errors.As(err, new(unsent)):
+		l.outcome = refused
+	case err != nil:
+	case status == http.StatusOK || status == http.StatusCreated:
+		if json.Unmarshal(answer, &t) == nil && t.Version > 0 {
+			l.outcome, l.version = acknowledged, t.Version
+		}
+	default:
+		l.outcome = outcomeOf(problem(answer))
+	}
+	w.settle(&l)
+}
