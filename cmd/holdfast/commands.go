@@ -53,6 +53,7 @@ func addCommands(root *cobra.Command) {
 		newGet(), newPut(), newCreate(), newDelete(), newLoad(), newQuery(), newChanges(),
 		newCollections(), newImport(), newExport(), newDoctor(), newVersion(),
 		newStatus(), newQuarantine(), newJobs(), newDeadLetters(), newReindex(),
+		newChaos(), newStackProcess(),
 	)
 }
 

@@ -274,18 +274,24 @@ func (k *knowledge) behind() *time.Duration {
 	return behind
 }
 
-// read are the generations that queries read, by family.
+// read are the generations that queries read, by family. Of a family that has
+// documents on their way to its first one, that has no number yet.
 func (k *knowledge) read() []collection.Generation {
-	families := []collection.Family{collection.SharedFamily}
+	var families []collection.Family
+	if _, ok := collection.Read(k.generations[collection.SharedFamily]); ok {
+		families = append(families, collection.SharedFamily) // for repair's own documents
+	}
 	for _, name := range k.known {
 		families = append(families, k.definition(name).Reads())
 	}
 	slices.Sort(families)
 	var all []collection.Generation
 	for _, f := range slices.Compact(families) {
-		if g, ok := collection.Read(k.generations[f]); ok {
-			all = append(all, g)
+		g, ok := collection.Read(k.generations[f])
+		if !ok {
+			g.Family = f
 		}
+		all = append(all, g)
 	}
 	return all
 }

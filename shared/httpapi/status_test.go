@@ -64,7 +64,7 @@ func TestWhatAStatusSays(t *testing.T) {
 	}{
 		"an old proof":        {func(o *operated, _ *repair.Report) { o.state.proofs[1].Through = o.now.Add(-6 * time.Minute) }, "proof-old", "The index of orders is proven"},
 		"a proof of nothing":  {func(o *operated, _ *repair.Report) { o.state.proofs[1].Through = time.Time{} }, "not-proven", `"provenThrough":null,"quarantined":0,"generation":1`},
-		"no generation":       {func(o *operated, _ *repair.Report) { o.state.generations = o.state.generations[:1] }, "", `"provenThrough":null,"quarantined":0,"generation":null`},
+		"no generation":       {func(o *operated, _ *repair.Report) { o.state.generations = o.state.generations[:1] }, "not-proven", `"provenThrough":null,"quarantined":0,"generation":null`},
 		"something missing":   {func(o *operated, _ *repair.Report) { miss(o, 40*time.Second) }, "", `"lagSeconds":40,`},
 		"missing for long":    {func(o *operated, _ *repair.Report) { miss(o, time.Hour) }, "lag", `"lagSeconds":3600,`},
 		"no measure":          {func(o *operated, _ *repair.Report) { o.state.lag = nil }, "", `"lagSeconds":null,`},

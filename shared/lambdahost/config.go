@@ -26,7 +26,6 @@ type Config struct {
 	BarrierMargin  time.Duration `env:"HOLDFAST_BARRIER_MARGIN" envDefault:"2s"`      // what a wait as of now lets the change feed catch up
 	TombstoneLife  time.Duration `env:"HOLDFAST_TOMBSTONE_LIFE" envDefault:"720h"`    // how long a delete stays visible
 
-	RepairBudget time.Duration `env:"HOLDFAST_REPAIR_BUDGET"` // how long a run of repair works; 0: the standard
 	RepairSettle time.Duration `env:"HOLDFAST_REPAIR_SETTLE"` // how long after its announcement everyone writes to a new index; 0: the standard
 
 	LogLevel string `env:"HOLDFAST_LOG_LEVEL" envDefault:"info"` // debug, info, warn or error

@@ -165,7 +165,7 @@ func (a *App) Repair() (*repair.Repair, error) {
 	}
 	return repair.New(repair.Options{
 		Table: a.store, Index: index, State: a.store.State(), Queue: queue,
-		Margin: a.config.FeedMargin, Budget: a.config.RepairBudget, Settle: a.config.RepairSettle,
+		Margin: a.config.FeedMargin, Settle: a.config.RepairSettle,
 		TombstoneLife: a.config.TombstoneLife,
 		Now:           a.clock.Now, Log: a.log, Metrics: a.metrics,
 	}), nil

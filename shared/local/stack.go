@@ -44,6 +44,10 @@ type Options struct {
 
 	RepairEvery time.Duration // how often repair runs; 0: DefaultRepairEvery
 
+	// Visibility is how long the queue hides a message that it handed out; 0: six
+	// times what the indexer may take, as AWS asks for. It is not less than once.
+	Visibility time.Duration
+
 	// Engines are the URLs of engines that run already and are used instead of
 	// ones of the stack's own. It neither waits for them nor ends them, and Kill
 	// does not reach them. Nil: the stack starts and looks after its own.
@@ -239,7 +243,11 @@ func provide(ctx context.Context, o Options) (*provided, error) {
 	}
 	// Six times the function's time is what AWS asks for, so that a message
 	// is not handed out again while it is being worked on.
-	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, 6*indexerFunction.Timeout, deadSignals); err != nil {
+	hidden := 6 * indexerFunction.Timeout
+	if o.Visibility > 0 {
+		hidden = max(o.Visibility, indexerFunction.Timeout)
+	}
+	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, hidden, deadSignals); err != nil {
 		return nil, err
 	}
 	p.givenUpURL, err = ensureQueue(ctx, p.queues, givenUpQueue, 30*time.Second, "")

@@ -75,7 +75,9 @@ func (s *search) aggregate(ctx context.Context, result *Result) error {
 	}
 	result.Aggregates = make([]Aggregate, len(plans))
 	for i, p := range plans {
-		result.Aggregates[i] = tallies[i].answer(estimated[i])
+		if result.Aggregates[i], err = tallies[i].answer(estimated[i]); err != nil {
+			return err
+		}
 		for _, by := range p.asked.Group {
 			if by.Step != "" && certain.constant != never && !exactInDoubles(by.Step) {
 				result.Aggregates[i].Exact = false

@@ -100,7 +100,7 @@ type Group struct {
 func noGroups(asked []Aggregation) []Aggregate {
 	answers := make([]Aggregate, len(asked))
 	for i, a := range asked {
-		answers[i] = newTally(a, "").answer(nil)
+		answers[i], _ = newTally(a, "").answer(nil) // no key that could not be told
 	}
 	return answers
 }

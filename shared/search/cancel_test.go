@@ -18,9 +18,9 @@ import (
 	"holdfast/shared/value"
 )
 
-// TestOpenSearchStopsWhenNobodyWaits cancels a search that has hundreds of parts
-// while OpenSearch is at the first of them. OpenSearch gives it up then: of the
-// other parts most are never begun.
+// TestOpenSearchStopsWhenNobodyWaits cancels a search that has a hundred parts
+// while OpenSearch is at the first of them. OpenSearch gives it up then: most of
+// the parts are never done.
 func TestOpenSearchStopsWhenNobodyWaits(t *testing.T) {
 	c := newIndex(t)
 	g := sharedGeneration()
@@ -28,18 +28,18 @@ func TestOpenSearchStopsWhenNobodyWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var docs []doc.Document
-	for i := range 3000 {
-		docs = append(docs, document(t, fmt.Sprintf("slow/%04d", i), fmt.Sprintf(`{"a":%d,"b":"x%d","c":[%d,"y%d"]}`, i, i*7%3000, i%13, i%101)))
+	for i := range 2000 {
+		docs = append(docs, document(t, fmt.Sprintf("slow/%04d", i), fmt.Sprintf(`{"a":%d,"b":"x%d","c":[%d,"y%d"]}`, i, i*7%2000, i%13, i%101)))
 	}
 	index(t, c, g, docs...)
-	const parts = 600
+	const parts = 100
 	path := func(s string) value.Path { return value.PathOf(s) }
 	r := search.Request{From: sourcesOf("slow")}
 	for range parts {
 		r.Aggregate = append(r.Aggregate, search.Aggregation{
-			Group: []search.GroupBy{{Field: filter.Field{Path: path("a")}}, {Field: filter.Field{Path: path("b")}}},
+			Group: []search.GroupBy{{Field: filter.Field{Path: path("c")}}},
 			Metrics: []search.Metric{
-				{Kind: search.Min, Path: path("c")}, {Kind: search.Max, Path: path("c")}, {Kind: search.Cardinality, Path: path("b")},
+				{Kind: search.Cardinality, Path: path("b")}, {Kind: search.Percentiles, Path: path("a"), Percents: []json.Number{"50"}},
 			},
 			Order: -1, Limit: 1,
 		})
@@ -72,10 +72,10 @@ func TestOpenSearchStopsWhenNobodyWaits(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if begun := o.queries() - before; begun > parts/2 {
-		t.Errorf("OpenSearch began %d of %d parts", begun, parts)
-	} else {
-		t.Logf("OpenSearch began %d of %d parts", begun, parts)
+	done := o.queries() - before
+	t.Logf("OpenSearch did %d of %d parts", done, parts)
+	if done > parts/2 {
+		t.Error("it went on without anybody waiting")
 	}
 }
 
@@ -106,19 +106,19 @@ func (o observer) get(path string, into any) (status int) {
 	return res.StatusCode
 }
 
-// queries is how many searches have begun in the index.
+// queries is how many searches in the index were answered.
 func (o observer) queries() int {
 	var told struct {
 		All struct {
 			Total struct {
 				Search struct {
-					Begun int `json:"query_total"`
+					Queries int `json:"query_total"`
 				} `json:"search"`
 			} `json:"total"`
 		} `json:"_all"`
 	}
 	o.get("/"+o.index+"/_stats/search", &told)
-	return told.All.Total.Search.Begun
+	return told.All.Total.Search.Queries
 }
 
 // parent is the task of which a search in the index is a part; "" where none

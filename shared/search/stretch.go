@@ -145,13 +145,29 @@ func skipOver(wall time.Time, zone *time.Location) time.Time {
 }
 
 // instantText is RFC 3339 with the zone's offset, or in UTC where the zone's
-// offset has seconds, as local times of long ago do.
-func instantText(t time.Time) string {
-	if _, offset := t.Zone(); offset%60 != 0 {
-		t = t.UTC()
+// offset has seconds, as local times of long ago do, or where the zone's clocks
+// show a year of other than four digits. Where UTC's do so too, it has the
+// smallest offset in hours with which they do not. It reports false for an
+// instant that no offset brings into the years 0 to 9999.
+func instantText(t time.Time) (string, bool) {
+	if _, offset := t.Zone(); offset%60 == 0 && writable(t) {
+		return t.Format(time.RFC3339), true
 	}
-	return t.Format(time.RFC3339)
+	east := 1
+	if t.Year() > 9999 {
+		east = -1
+	}
+	for minutes := 0; minutes <= 24*60; minutes += 60 {
+		// 23:59 is the largest offset that there is.
+		t = t.In(time.FixedZone("", east*min(minutes, 24*60-1)*60))
+		if writable(t) {
+			return t.Format(time.RFC3339), true
+		}
+	}
+	return "", false
 }
+
+func writable(t time.Time) bool { return t.Year() >= 0 && t.Year() <= 9999 }
 
 // ParseZone reads the name of a time zone, such as Europe/Berlin, or an offset,
 // such as +02:00.

@@ -216,8 +216,16 @@ func (by GroupBy) timePart(start time.Time) keyPart {
 	if by.Unit.IsFixed() {
 		zone = time.UTC
 	}
-	return keyPart{instantText(start.In(zone)), json.Number(strconv.FormatInt(start.UnixMilli(), 10))}
+	part := keyPart{told: unwritable{}, order: json.Number(strconv.FormatInt(start.UnixMilli(), 10))}
+	if text, ok := instantText(start.In(zone)); ok {
+		part.told = text
+	}
+	return part
 }
+
+// unwritable is the start of a stretch of time that cannot be told, because it
+// lies before the year 0. The stretch itself can have instants in that year.
+type unwritable struct{}
 
 // scalars visits every scalar that the path leads to, through all arrays; an
 // object and an empty array are null.
@@ -385,8 +393,9 @@ func quantile(sorted []float64, q float64) (float64, bool) {
 }
 
 // answer orders the groups and leaves out those beyond the limit. estimated
-// tells which metrics the index estimated.
-func (t *tally) answer(estimated []bool) Aggregate {
+// tells which metrics the index estimated. The error is of kind InvalidQuery
+// where the key of a group cannot be told.
+func (t *tally) answer(estimated []bool) (Aggregate, error) {
 	a := Aggregate{Groups: []Group{}, Exact: true, Estimated: make([]bool, len(t.asked.Metrics))}
 	copy(a.Estimated, estimated)
 	for i, m := range t.asked.Metrics {
@@ -435,9 +444,12 @@ func (t *tally) answer(estimated []bool) Aggregate {
 		if key == nil {
 			key = []any{}
 		}
+		if slices.Contains(key, any(unwritable{})) {
+			return Aggregate{}, doc.Errorf(doc.InvalidQuery, "a stretch of time with documents in it begins before the year 0, which RFC 3339 cannot tell; leave those documents out by a filter")
+		}
 		a.Groups = append(a.Groups, Group{Key: key, Figures: e.figures})
 	}
-	return a
+	return a, nil
 }
 
 func missing(v any) int {

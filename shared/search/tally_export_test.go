@@ -19,7 +19,10 @@ func AggregateInMemory(r Request, docs []doc.Document) ([]Aggregate, error) {
 				}
 			}
 		}
-		answers[i] = t.answer(nil)
+		var err error
+		if answers[i], err = t.answer(nil); err != nil {
+			return nil, err
+		}
 	}
 	return answers, nil
 }

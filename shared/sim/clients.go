@@ -144,7 +144,7 @@ func (w *World) wrote(p *Process, a *actor, op Op, cond doc.Condition, told doc.
 		}
 		switch {
 		case deletes && i.deleted && i.version == told.Version,
-			!deletes && !i.deleted && i.data["n"] == json.Number(strconv.Itoa(op.N)) && w.first(history, k):
+			!deletes && !i.deleted && i.data["n"] == json.Number(strconv.Itoa(op.N)) && !i.adopted:
 			times, at = times+1, k
 		}
 	}
@@ -174,15 +174,6 @@ func (w *World) wrote(p *Process, a *actor, op Op, cond doc.Condition, told doc.
 	case len(cond.AnyOf) > 0 && before.standing() != cond.AnyOf[0]:
 		w.violate(1, "write #%d of %s was made over version %s and not over %s: an update is lost", op.N, op.ID, short(before.standing()), short(cond.AnyOf[0]))
 	}
-}
-
-// first tells whether a state has its content from a write of its own and not
-// from the state before, as an adopted one does.
-func (w *World) first(history []state, k int) bool {
-	if k == 0 || history[k-1].item == nil {
-		return true
-	}
-	return history[k-1].item.data["n"] != history[k].item.data["n"] || !history[k-1].foreign
 }
 
 func (w *World) stood(history []state, v doc.Version) bool {

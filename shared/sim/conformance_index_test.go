@@ -10,4 +10,3 @@ import (
 func TestIndexModel(t *testing.T) {
 	indextest.Run(t, func(t *testing.T) indextest.Index { return sim.NewWorld(1, nil).IndexPort() })
 }
-

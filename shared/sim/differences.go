@@ -17,6 +17,9 @@ func (w *World) differences() []Violation {
 	differ := func(invariant int, format string, args ...any) {
 		wrong = append(wrong, Violation{Invariant: invariant, At: w.now(), What: fmt.Sprintf(format, args...)})
 	}
+	if w.repairs {
+		w.unfinished(func(format string, args ...any) { differ(7, format, args...) })
+	}
 	now := w.now()
 	for _, id := range sortedKeys(w.Table.items) {
 		i := w.Table.items[id]

@@ -1,6 +1,10 @@
 package sim
 
-import "holdfast/shared/pipeline"
+import (
+	"time"
+
+	"holdfast/shared/pipeline"
+)
 
 // The engines as one who is no process of a run uses them: without faults and
 // without delay.
@@ -27,3 +31,6 @@ func (w *World) Ack(id string) {
 	defer w.mu.Unlock()
 	w.Queue.ack(id)
 }
+
+// ReapAfter sets how long after its end an item is still in the table.
+func (w *World) ReapAfter(d time.Duration) { w.Table.reapDelay = d }

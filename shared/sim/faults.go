@@ -10,9 +10,10 @@ import (
 type Rates struct {
 	Fail, Lost, Throttle [engines]float64
 	Slow, Stall, Crash   float64
+	Ghost                float64 // of a change that failed: it arrives minutes later
 
 	Partial     float64       // of an index request: some items fail
-	Unprocessed float64       // of a read of many: a part is not answered
+	Unprocessed float64       // of a read of many: a part is not told
 	FeedLate    float64       // of a change: late in the feed
 	FeedMost    time.Duration // how late at most
 	DropRecord  float64       // of a stream record: it never comes
@@ -40,6 +41,7 @@ func drawRates(r *rand.Rand) Rates {
 	f.Fail[IndexEngine] *= 3
 	f.Throttle[IndexEngine] *= 3
 	f.Slow, f.Stall, f.Crash = some(0.1), some(0.002), some(0.01)
+	f.Ghost = some(0.5)
 	f.Partial, f.Unprocessed = some(0.3), some(0.1)
 	f.FeedLate, f.FeedMost = some(0.3), time.Duration(r.IntN(60_000))*time.Millisecond
 	f.DropRecord, f.AgainRecord = some(0.02), some(0.2)
@@ -78,7 +80,7 @@ func (p *Process) latency(e Engine, mutates bool) (reach, back time.Duration) {
 func (p *Process) fate(e Engine, mutates bool) verdict {
 	w := p.w
 	if p.immune {
-		return answered
+		return told
 	}
 	if until, out := w.outages[e]; out && w.now().Before(until) {
 		if p.rng.IntN(3) == 0 {
@@ -95,5 +97,5 @@ func (p *Process) fate(e Engine, mutates bool) verdict {
 	case mutates && p.chance(f.Lost[e]):
 		return lost
 	}
-	return answered
+	return told
 }

@@ -69,9 +69,6 @@ func (f *Feed) change(p *Process, was, now *item) time.Time {
 			f.table.w.faults["feed late"]++
 		}
 		s.at = s.at.Add(late)
-		if p.rng.IntN(4) == 0 {
-			s.gap = s.at.Add(-feedGap)
-		}
 	}
 	if f.stalled.After(f.table.w.now()) {
 		s.at = f.stalled.Add(s.at.Sub(f.table.w.now()) / 100)
@@ -79,6 +76,9 @@ func (f *Feed) change(p *Process, was, now *item) time.Time {
 	// The changes of one item arrive in their order.
 	if n := len(e.coming); n > 0 && s.at.Before(e.coming[n-1].at) {
 		s.at = e.coming[n-1].at
+	}
+	if p != nil && p.rng.IntN(4) == 0 {
+		s.gap = s.at.Add(-feedGap)
 	}
 	e.coming = append(e.coming, s)
 	if s.version > 0 {

@@ -120,7 +120,7 @@ func (w *World) consumer(p *Process, plant *Plant) {
 		}
 		if host == nil {
 			host = w.container(p.name)
-			handle = plant.handler(w.indexer(host, plant))
+			handle = plant.handler(w, w.indexer(host, plant))
 		}
 		var failed []string
 		var err error

@@ -19,7 +19,7 @@ type IndexPort struct {
 func newIndexPort(w *World, p *Process) *IndexPort { return &IndexPort{w: w, p: p} }
 
 func (x *IndexPort) call(ctx context.Context, kind string, mutates bool, apply func()) error {
-	if v := x.w.call(ctx, x.p, IndexEngine, kind, mutates, apply); v != answered {
+	if v := x.w.call(ctx, x.p, IndexEngine, kind, mutates, apply); v != told {
 		return doc.Errorf(doc.IndexUnavailable, "the index cannot answer at the moment").Because(fmt.Errorf("%s:%s", kind, v))
 	}
 	return nil
@@ -56,8 +56,12 @@ func (x *IndexPort) name() string {
 
 // each makes one request of many operations.
 func (x *IndexPort) each(ctx context.Context, kind string, n int, do func(i int) search.Outcome) []search.Outcome {
-	outcomes := make([]search.Outcome, n)
+	outcomes, answered := make([]search.Outcome, n), false
 	v := x.w.call(ctx, x.p, IndexEngine, kind, true, func() {
+		outcomes := outcomes
+		if answered { // a request that arrives this late has nobody to answer
+			outcomes = make([]search.Outcome, n)
+		}
 		for i := range outcomes {
 			if x.p != nil && !x.p.immune && x.p.chance(x.w.rates.Partial) {
 				x.p.injured++
@@ -70,7 +74,8 @@ func (x *IndexPort) each(ctx context.Context, kind string, n int, do func(i int)
 			}
 		}
 	})
-	if v == answered {
+	answered = true
+	if v == told {
 		return outcomes
 	}
 	o := search.Outcome{Kind: search.Environment, Reason: "opensearch could not be reached"}
@@ -214,4 +219,16 @@ func (x *IndexPort) Inspect(ctx context.Context, g collection.Generation) (found
 		}
 	})
 	return found, err
+}
+
+// Overwrite writes as a client does that states no version.
+func (x *IndexPort) Overwrite(ctx context.Context, ops []search.Operation) []search.Outcome {
+	return x.each(ctx, "overwrite", len(ops), func(i int) search.Outcome {
+		index := x.w.Index.of(ops[i].Generation)
+		if index == nil {
+			return search.Outcome{Kind: search.Environment, Status: 404, IndexMissing: true}
+		}
+		index.put(x.w, ops[i].ID, ops[i].Version, ops[i].Source, x.w.now())
+		return search.Outcome{Kind: search.Applied, Status: 200}
+	})
 }

@@ -19,13 +19,23 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 		if !slices.Contains(d.Writes(), g.Family) || d.Serving != nil && d.Reads() != g.Family {
 			continue
 		}
+		history := w.Table.history[id]
 		var newest doc.Version
-		for _, s := range w.Table.history[id] {
+		for _, s := range history {
 			if s.item != nil && !s.foreign && !s.wild && !s.at.After(before) && s.item.version <= limit {
 				newest = max(newest, s.item.version)
 			}
 		}
-		if newest == 0 || w.Table.items[id] == nil || foreignSince(w.Table.history[id], before) {
+		if newest == 0 || foreignSince(history, before) {
+			continue
+		}
+		if w.Table.items[id] == nil {
+			// A tombstone that has gone has nothing to be compared with. What it
+			// deleted must not be there all the same.
+			if s := index.visible(id, now); history[len(history)-1].reaped && s != nil && s.version < newest && !readIndexed(s.source).Deleted {
+				tell("%s is seen in it at version %s although it was deleted at %s", id, short(s.version), short(newest))
+				return
+			}
 			continue
 		}
 		if q, ok := w.State.quarantine[id]; ok && q.Version >= newest {

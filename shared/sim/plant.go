@@ -21,7 +21,7 @@ type Plant struct {
 	Index        func(pipeline.Index) pipeline.Index
 	Ledger       func(pipeline.Ledger) pipeline.Ledger
 	Registry     func(pipeline.Registry) pipeline.Registry
-	Handler      func(Handler) Handler
+	Handler      func(*World, Handler) Handler
 	Store        func(*Store)
 	Repair       func(*repair.Options)
 	Waiter       func(*freshness.WaiterOptions)
@@ -42,7 +42,13 @@ func (p *Plant) table(t pipeline.Table) pipeline.Table          { return wrap(p.
 func (p *Plant) index(x pipeline.Index) pipeline.Index          { return wrap(p.Index, x) }
 func (p *Plant) ledger(l pipeline.Ledger) pipeline.Ledger       { return wrap(p.Ledger, l) }
 func (p *Plant) registry(r pipeline.Registry) pipeline.Registry { return wrap(p.Registry, r) }
-func (p *Plant) handler(h Handler) Handler                      { return wrap(p.Handler, h) }
+
+func (p *Plant) handler(w *World, h Handler) Handler {
+	if p.Handler == nil {
+		return h
+	}
+	return p.Handler(w, h)
+}
 
 func (p *Plant) repair(o *repair.Options) {
 	if p.Repair != nil {

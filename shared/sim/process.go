@@ -116,7 +116,7 @@ func (p *Process) chance(of float64) bool { return of > 0 && p.rng.Float64() < o
 type verdict int
 
 const (
-	answered  verdict = iota
+	told      verdict = iota
 	failed            // not applied
 	throttled         // not applied, and the engine says so
 	lost              // applied, but there is no answer
@@ -160,7 +160,7 @@ func (w *World) call(ctx context.Context, p *Process, e Engine, kind string, mut
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		apply()
-		return answered
+		return told
 	}
 	if p.dead {
 		return failed
@@ -185,8 +185,11 @@ func (w *World) call(ctx context.Context, p *Process, e Engine, kind string, mut
 	default:
 		apply()
 	}
+	if mutates && fate == failed && (e == IndexEngine || e == StateEngine) && p.chance(w.rates.Ghost) {
+		w.ghost(p, apply)
+	}
 	w.note(p.name, kind+fate.String())
-	if fate != answered {
+	if fate != told {
 		p.injured++
 		w.faults[e.String()+fate.String()]++
 	}
@@ -203,6 +206,20 @@ func (w *World) call(ctx context.Context, p *Process, e Engine, kind string, mut
 		return ended
 	}
 	return fate
+}
+
+// ghost lets a request arrive that was given up: minutes after, whoever sent it.
+func (w *World) ghost(p *Process, apply func()) {
+	d := time.Duration(p.rng.IntN(180_000)) * time.Millisecond
+	w.faults["ghost"]++
+	w.mu.Unlock()
+	w.spawn("ghost", d, func(g *Process) { g.immune = true }, func(g *Process) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.note(g.name, "arrives")
+		apply()
+	}, nil)
+	w.mu.Lock()
 }
 
 // arrival is the moment after d, or that of the context's end if that is sooner.

@@ -40,7 +40,7 @@ func (q *QueuePort) Send(ctx context.Context, out []pipeline.Outgoing) []error {
 				bad = bad || errs[i] != nil
 			}
 		})
-		if v != answered {
+		if v != told {
 			bad = true
 			for i := start; i < end; i++ {
 				errs[i] = fmt.Errorf("send messages:%s", v)
@@ -83,7 +83,7 @@ func sendable(body string) bool {
 // Depth is how many messages there are, waiting, taken and delayed.
 func (q *QueuePort) Depth(ctx context.Context) (n int, err error) {
 	v := q.w.call(ctx, q.p, QueueEngine, "depth", false, func() { n = len(q.w.Queue.messages) })
-	if v != answered {
+	if v != told {
 		return 0, fmt.Errorf("read the queue's depth:%s", v)
 	}
 	return n, nil

@@ -71,6 +71,9 @@ func (r *Registry) putGeneration(g collection.Generation, expected *collection.G
 		r.generations[g.Family] = map[int]collection.Generation{}
 	}
 	r.generations[g.Family][g.Number] = g
+	if ok && g.State == collection.Active && stands.State == collection.Building {
+		r.w.begins(g)
+	}
 	return true
 }
 

@@ -65,6 +65,7 @@ func run(c Config) Result {
 	if !w.repairs {
 		// Without repair nothing finds what was lost on the way.
 		rates.DropRecord, rates.DropMessage = 0, 0
+		rates.LateMost = min(rates.LateMost, 10*time.Minute)
 	}
 	w.rates = rates
 	w.margin = []time.Duration{10 * time.Second, 10 * time.Second, 150 * time.Second}[r.IntN(3)]

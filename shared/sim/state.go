@@ -37,7 +37,7 @@ var errEngine = errors.New("the engine does not answer")
 // problem is the error of a call to one of the tables.
 func problem(doing string, v verdict) error {
 	switch v {
-	case answered:
+	case told:
 		return nil
 	case throttled:
 		return doc.Errorf(doc.Throttled, "the store takes no more requests at the moment").Because(fmt.Errorf("%s: %w", doing, errEngine))

@@ -20,7 +20,7 @@ const leaseSkew = 2 * time.Second
 func (s *State) retry(ctx context.Context, kind string, mutates bool, apply func()) error {
 	for n := 0; ; n++ {
 		v := s.w.dated(ctx, s.p, s.clk, StateEngine, kind, mutates, apply)
-		if v == answered {
+		if v == told {
 			return nil
 		}
 		if n >= 2 || s.p == nil || s.p.dead || ctx.Err() != nil {
@@ -170,6 +170,9 @@ func (s *State) AmendDefinition(ctx context.Context, d, expected collection.Defi
 	err := s.call(ctx, "amend definition", true, func() {
 		if ok = sameText(s.w.State.definitions[d.Name], expected); ok {
 			s.w.State.definitions[d.Name] = d
+			if g, reads := collection.Read(s.w.State.family(d.Reads())); reads && d.Moved && !expected.Moved {
+				s.w.begins(g)
+			}
 		}
 	})
 	if err == nil && !ok {

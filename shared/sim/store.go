@@ -17,9 +17,9 @@ type Store struct {
 	state *State
 	clk   *doc.Clock
 
-	ignoreNonce bool // a planted fault: a refusal is believed, whoever wrote
-	shortLife   time.Duration
-	plantBlind  bool // a planted fault: writes do not compare versions
+	ignoreNonce bool          // a refusal is believed, whoever wrote
+	blind       bool          // versions are not compared
+	life        time.Duration // of tombstones; 0: the usual one
 }
 
 const (
@@ -48,7 +48,7 @@ func (w *World) dated(ctx context.Context, p *Process, clk *doc.Clock, e Engine,
 		date = w.now().Truncate(time.Second)
 		apply()
 	})
-	if received := clk.Local(); v == answered && p != nil && !received.Before(sent) && received.Sub(sent) <= 2*time.Second {
+	if received := clk.Local(); v == told && p != nil && !received.Before(sent) && received.Sub(sent) <= 2*time.Second {
 		clk.Correct(date, sent, received)
 	}
 	return v
@@ -173,7 +173,7 @@ func (s *Store) try(ctx context.Context, c change, aim demand, version doc.Versi
 		limited, cancel := context.WithTimeout(ctx, s.writeTime())
 		v := s.call(limited, "write", true, func() {
 			was := s.w.Table.items[c.id]
-			if !aim(was, now) || was.standing() >= version && !s.plantBlind {
+			if !aim(was, now) || was.standing() >= version && !s.blind {
 				out.found = was
 				return
 			}
@@ -183,7 +183,7 @@ func (s *Store) try(ctx context.Context, c change, aim demand, version doc.Versi
 		})
 		cancel()
 		switch v {
-		case answered:
+		case told:
 			out.unclear = unclear
 			return out, nil
 		case throttled:
@@ -235,7 +235,7 @@ func (s *Store) get(ctx context.Context, id doc.ID) (found *item, err error) {
 func (s *Store) again(ctx context.Context, kind string, apply func()) error {
 	for n := 0; ; n++ {
 		v := s.call(ctx, kind, false, apply)
-		if v == answered {
+		if v == told {
 			return nil
 		}
 		if n+1 >= maxAttempts || !s.pause(ctx, n) {
@@ -300,8 +300,8 @@ func (s *Store) Delete(ctx context.Context, id doc.ID, cond doc.Condition) (doc.
 
 func (s *Store) tombstone(id doc.ID, version doc.Version, nonce string) *item {
 	life := tombstoneLife
-	if s.shortLife > 0 {
-		life = s.shortLife
+	if s.life > 0 {
+		life = s.life
 	}
 	return &item{
 		id: id, version: version, nonce: nonce, collection: string(id.Collection()), bucket: bucketOf(id, s.w.Table.buckets),
@@ -336,6 +336,7 @@ func (s *Store) Adopt(ctx context.Context, f store.Foreign) error {
 			return s.tombstone(f.ID, v, nonce)
 		}
 		n := *i
+		n.adopted = true
 		n.version, n.nonce, n.collection, n.bucket, n.updated = v, nonce, string(f.ID.Collection()), bucketOf(f.ID, s.w.Table.buckets), v.Time()
 		if n.created.IsZero() {
 			n.created = v.Time()
@@ -347,3 +348,12 @@ func (s *Store) Adopt(ctx context.Context, f store.Foreign) error {
 
 // writeTime is how long an attempt of a write lasts at most.
 func (s *Store) writeTime() time.Duration { return s.w.margin / 3 }
+
+// IgnoreNonce makes the store believe a refusal even by its own write.
+func (s *Store) IgnoreNonce() { s.ignoreNonce = true }
+
+// Blind makes the store write whatever version stands there.
+func (s *Store) Blind() { s.blind = true }
+
+// Tombstones makes tombstones last for so long.
+func (s *Store) Tombstones(life time.Duration) { s.life = life }

@@ -18,6 +18,8 @@ type Table struct {
 	buckets int
 	nonces  int
 
+	reapDelay time.Duration // how long after its end an item is still there
+
 	Stream *Stream
 	Feed   *Feed
 }
@@ -35,6 +37,7 @@ type item struct {
 	deleted    bool
 	data       map[string]any
 	ttl        time.Time
+	adopted    bool // has its content from a state before
 }
 
 // state is what an id stood at from a moment on. The zero item is that of
@@ -43,6 +46,7 @@ type state struct {
 	at      time.Time
 	item    *item     // nil: no item
 	foreign bool      // not written by this system
+	reaped  bool      // removed by time to live
 	wild    bool      // by a clock that was further off than anybody allows for
 	shown   time.Time // when the feed shows it
 }
@@ -51,7 +55,7 @@ type state struct {
 const unversioned doc.Version = 1
 
 func newTable(w *World) *Table {
-	t := &Table{w: w, items: map[doc.ID]*item{}, history: map[doc.ID][]state{}, buckets: 3}
+	t := &Table{w: w, items: map[doc.ID]*item{}, history: map[doc.ID][]state{}, buckets: 3, reapDelay: 10 * time.Hour}
 	t.Stream = &Stream{table: t, bells: [shards]*bell{newBell(), newBell()}}
 	t.Feed = newFeed(t)
 	return t
@@ -128,7 +132,7 @@ func (t *Table) set(p *Process, id doc.ID, now *item, by writer) {
 		t.items[id] = now
 	}
 	at := t.w.now()
-	s := state{at: at, item: now, foreign: by != ours}
+	s := state{at: at, item: now, foreign: by == stranger, reaped: by == timeToLive}
 	if now != nil && by == ours {
 		off := now.version.Time().Sub(at).Abs()
 		s.wild = off > clockError && (was == nil || now.version > was.standing()+1)
@@ -158,11 +162,8 @@ func (t *Table) reap() {
 	now := t.w.now()
 	for _, id := range sortedKeys(t.items) {
 		i := t.items[id]
-		if !i.ttl.IsZero() && i.ttl.Add(reapDelay).Before(now) {
+		if !i.ttl.IsZero() && i.ttl.Add(t.reapDelay).Before(now) {
 			t.set(nil, id, nil, timeToLive)
 		}
 	}
 }
-
-// reapDelay is how long after its end an item is still there.
-const reapDelay = 10 * time.Hour

@@ -42,7 +42,7 @@ func (w *World) wait(ctx context.Context, p *Process, a *actor, op Op, s *Store,
 		return
 	}
 	if op.Kind == AsOf {
-		signals = w.asOf(began, waited.AsOf.Margin)
+		signals = w.asOf(began, freshness.DefaultMargin)
 	}
 	for _, signal := range signals {
 		// What was refused before the last proof is not looked for any more: the
@@ -83,7 +83,10 @@ const readLife = 10 * time.Second
 // fresh tells whether searches see a version, in an index that queries may read,
 // or nothing can be seen of it.
 func (w *World) fresh(s doc.Signal, waited freshness.Waited) bool {
-	if slices.Contains(waited.Quarantined, s.ID) || w.Table.items[s.ID] == nil {
+	if w.Table.items[s.ID] == nil {
+		return true
+	}
+	if q, ok := w.State.quarantine[s.ID]; slices.Contains(waited.Quarantined, s.ID) && ok && q.Version >= s.Version {
 		return true
 	}
 	d := w.State.definition(s.ID.Collection())

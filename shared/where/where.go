@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"sync"
 
-	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
@@ -40,7 +40,7 @@ const (
 // zero value is ready. It is safe for concurrent use.
 type Compiler struct {
 	prepare sync.Once
-	env     *cel.Env
+	env     *environment
 	err     error
 
 	mu     sync.Mutex
@@ -51,7 +51,7 @@ type Compiler struct {
 // Condition is a compiled expression. It is safe for concurrent use.
 type Condition struct {
 	text    string
-	program cel.Program
+	program *program
 }
 
 // Compile compiles an expression, or finds it among the latest. Errors about
@@ -65,7 +65,7 @@ func (c *Compiler) Compile(text string) (*Condition, error) {
 	if known := c.find(text); known != nil {
 		return known, nil
 	}
-	c.prepare.Do(func() { c.env, c.err = newEnv() })
+	c.prepare.Do(func() { c.env, c.err = newEnvironment() })
 	if c.err != nil {
 		return nil, fmt.Errorf("prepare the expression language: %w", c.err)
 	}
@@ -86,28 +86,18 @@ func (c *Compiler) Predicate(text string) (func(ctx context.Context, data map[st
 	return condition.Holds, nil
 }
 
-func newEnv() (*cel.Env, error) {
-	return cel.NewEnv(
-		cel.Variable(variable, cel.DynType),
-		cel.CrossTypeNumericComparisons(true),
-		cel.CustomTypeAdapter(adapter{types.DefaultTypeAdapter}),
-		cel.ParserRecursionLimit(MaxDepth),
-		cel.ParserExpressionSizeLimit(MaxBytes),
-	)
-}
-
 // variable is what the document's data are called in an expression.
 const variable = "doc"
 
-func compile(env *cel.Env, text string) (*Condition, error) {
-	ast, issues := env.Compile(text)
-	if issues != nil && issues.Err() != nil {
-		return nil, refusal(issues)
+func compile(env *environment, text string) (*Condition, error) {
+	checked, wrong := env.check(text)
+	if len(wrong) > 0 {
+		return nil, refusal(wrong[0])
 	}
-	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
+	if out := checked.GetType(checked.Expr().ID()); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
 		return nil, doc.Errorf(doc.InvalidQuery, "the expression is a condition: it gives true or false, not a value of type %s", out)
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(100))
+	program, err := env.program(checked)
 	if err != nil {
 		// What the checker passed and the planner does not take, such as a
 		// literal that is no regular expression.
@@ -116,14 +106,9 @@ func compile(env *cel.Env, text string) (*Condition, error) {
 	return &Condition{text: text, program: program}, nil
 }
 
-// refusal tells the first thing that is wrong and where.
-func refusal(issues *cel.Issues) error {
-	all := issues.Errors()
-	if len(all) == 0 {
-		return doc.Errorf(doc.InvalidQuery, "the expression cannot be read: %s", issues.Err())
-	}
-	first := all[0]
-	return doc.Errorf(doc.InvalidQuery, "line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, first.Message)
+// refusal tells what is wrong and where.
+func refusal(wrong *common.Error) error {
+	return doc.Errorf(doc.InvalidQuery, "line %d, column %d: %s", wrong.Location.Line(), wrong.Location.Column()+1, wrong.Message)
 }
 
 // Holds evaluates the condition for the data of a document. An error says that
@@ -134,7 +119,7 @@ func (c *Condition) Holds(ctx context.Context, data map[string]any) (bool, error
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	result, _, err := c.program.ContextEval(ctx, map[string]any{variable: data})
+	result, err := c.program.evaluate(ctx, data)
 	if ended := ctx.Err(); ended != nil {
 		return false, ended
 	}

@@ -81,6 +81,11 @@ func (x *run) compare(ctx context.Context) error {
 				return nil
 			}
 			x.begin(reason)
+			// What was written and not refreshed yet is slow to be looked up.
+			if err := x.Index.Refresh(ctx, x.allWritten()); err != nil {
+				x.unwell = true
+				return err
+			}
 		}
 		done, err := x.goOn(ctx)
 		if saveErr := x.save(ctx); saveErr != nil {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"sync"
 	"sync/atomic"
@@ -72,6 +73,7 @@ type run struct {
 	set     *engines.Set
 	gates   []*gate
 	stack   *process
+	log     *os.File // of the stack's processes
 	api     *api
 	ledger  *ledger
 	watch   watch

@@ -1,7 +1,7 @@
 package chaos
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,35 +66,42 @@ func (m made) Document(n int) (doc.ID, map[string]any) {
 	return doc.ID("orders/" + strconv.Itoa(n)), d
 }
 
-// Read reads documents from NDJSON lines {"id","data"}, as import does, at most
-// as many as most says; 0: all. Of several lines of one id the first counts.
-func Read(in io.Reader, most int) (Source, error) {
+// Read reads documents from texts {"id","data"}, as import takes them, at most as
+// many as most says; 0: all. next gives one after the other, a blank one where
+// there is none in a line, and io.EOF in the end. Of several texts of one id the
+// first counts.
+func Read(next func() ([]byte, error), most int) (Source, error) {
 	var r given
 	seen := map[doc.ID]bool{}
-	lines := bufio.NewReader(in)
 	for number := 1; most == 0 || len(r.ids) < most; number++ {
-		line, err := lines.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		if id, data, lineErr := readLine(line); lineErr != nil {
-			return nil, fmt.Errorf("line %d: %w", number, lineErr)
-		} else if id != "" && !seen[id] {
-			seen[id] = true
-			r.ids, r.data = append(r.ids, id), append(r.data, data)
-			if c := id.Collection(); !slices.Contains(r.collections, c) {
-				r.collections = append(r.collections, c)
-			}
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			break
 		}
 		if err != nil {
-			break
+			return nil, err
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		id, data, err := readText(text)
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", number, err)
+		}
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		r.ids, r.data = append(r.ids, id), append(r.data, data)
+		if c := id.Collection(); !slices.Contains(r.collections, c) {
+			r.collections = append(r.collections, c)
 		}
 	}
 	switch {
 	case len(r.ids) == 0:
 		return nil, errors.New("there are no documents")
 	case len(r.collections) > mostCollections:
-		return nil, fmt.Errorf("the documents belong to %d collections; a query takes %d", len(r.collections), mostCollections)
+		return nil, fmt.Errorf("the documents belong to %d collections; a query looks at %d at most", len(r.collections), mostCollections)
 	}
 	return &r, nil
 }
@@ -102,22 +109,18 @@ func Read(in io.Reader, most int) (Source, error) {
 // mostCollections is how many collections one query looks at.
 const mostCollections = 100
 
-// readLine reads one line; a blank one has no id.
-func readLine(line []byte) (doc.ID, map[string]any, error) {
-	if len(line) == 0 || len(line) == 1 && line[0] == '\n' {
-		return "", nil, nil
-	}
-	v, err := value.Decode(line, value.MaxDepth+1)
+func readText(text []byte) (doc.ID, map[string]any, error) {
+	v, err := value.Decode(text, value.MaxDepth+1)
 	if err != nil {
 		return "", nil, err
 	}
 	object, _ := v.(map[string]any)
-	text, _ := object["id"].(string)
+	name, _ := object["id"].(string)
 	data, ok := object["data"].(map[string]any)
 	if !ok {
 		return "", nil, errors.New(`it is not {"id":…,"data":{…}}`)
 	}
-	id, err := doc.ParseID(text)
+	id, err := doc.ParseID(name)
 	return id, data, err
 }
 

@@ -26,6 +26,7 @@ type write struct {
 	begun   time.Duration
 	ended   time.Duration
 	outcome outcome
+	answer  string      // when not acknowledged: what was answered instead
 	version doc.Version // when acknowledged; 0: a delete that found nothing
 }
 
@@ -34,11 +35,12 @@ type ledger struct {
 	mu      sync.Mutex
 	writes  map[doc.ID][]write
 	created []int // documents, by their number in the source, whose first write was acknowledged
-	counts  struct{ acknowledged, unknown, refused, updates, deletes, conditional int }
+	counts  struct{ acknowledged, unknown, refused, deletes, conditional int }
+	answers map[string]int // instead of acknowledgements
 	marks   int64
 }
 
-func newLedger() *ledger { return &ledger{writes: map[doc.ID][]write{}} }
+func newLedger() *ledger { return &ledger{writes: map[doc.ID][]write{}, answers: map[string]int{}} }
 
 // mark is a number that is given out once.
 func (l *ledger) mark() int64 {
@@ -53,6 +55,9 @@ func (l *ledger) note(w write) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes[w.id] = append(l.writes[w.id], w)
+	if w.outcome != acknowledged {
+		l.answers[w.answer]++
+	}
 	switch w.outcome {
 	case unknown:
 		l.counts.unknown++

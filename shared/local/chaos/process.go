@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,9 +19,8 @@ import (
 type process struct {
 	command func() *exec.Cmd
 	config  config
-	log     io.Writer        // gets the standard error of all of them
+	log     *os.File         // gets the standard error of all of them
 	serves  func(url string) // told where the stack serves, each time
-	say     func(string)
 
 	mu       sync.Mutex
 	runs     *os.Process // nil: none
@@ -196,9 +194,4 @@ func (p *process) figures() (lives, failed int, crashes []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lives, p.failed, p.crashes
-}
-
-// openLog opens the log of the processes.
-func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }

@@ -40,12 +40,11 @@ func (x *run) start(ctx context.Context) (err error) {
 		x.gates = append(x.gates, g)
 		c.Engines[n], c.Reach[n] = x.set.URL(n), g.proxy.URL()
 	}
-	log, err := openLog(filepath.Join(x.Dir, "log", "stack.log"))
-	if err != nil {
+	if x.log, err = engines.OpenLog(filepath.Join(x.Dir, "log", "stack.log")); err != nil {
 		return fmt.Errorf("log of the stack: %w", err)
 	}
 	x.api = newAPI()
-	x.stack = newProcess(&process{command: x.Command, config: c, log: log, serves: x.api.moved, say: x.Say})
+	x.stack = newProcess(&process{command: x.Command, config: c, log: x.log, serves: x.api.moved})
 	ctx, cancel := context.WithTimeout(ctx, firstStart)
 	defer cancel()
 	if err := x.stack.await(ctx); err != nil {
@@ -59,6 +58,9 @@ func (x *run) start(ctx context.Context) (err error) {
 func (x *run) end() {
 	if x.stack != nil {
 		x.stack.stop()
+	}
+	if x.log != nil {
+		_ = x.log.Close() // lines are not buffered
 	}
 	for _, g := range x.gates {
 		g.end()

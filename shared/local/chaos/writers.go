@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -82,12 +83,14 @@ func (w *writer) work(ctx context.Context) error {
 		if len(batch) == 0 && w.intake.empty() && w.calm.Load() {
 			return nil
 		}
-		ok := w.bulk(ctx, batch)
-		if w.chance.Float64() < aloneShare {
-			w.alone(ctx)
+		through, err := w.bulk(ctx, batch)
+		if err == nil && w.chance.Float64() < aloneShare {
+			err = w.alone(ctx)
 		}
 		switch {
-		case !ok:
+		case err != nil:
+			return err
+		case !through:
 			sleep(ctx, failPause)
 		case len(batch) == 0:
 			sleep(ctx, idlePause)
@@ -101,6 +104,7 @@ type line struct {
 	write
 	number int
 	text   []byte
+	final  bool // refused for what it is
 }
 
 // put makes a write of a document of the source, with a content of its own.
@@ -152,11 +156,13 @@ func (w *writer) lines(batch []int) (lines []line) {
 	return lines
 }
 
-// bulk writes a round by one request. It reports whether that went through.
-func (w *writer) bulk(ctx context.Context, batch []int) bool {
+// bulk writes a round by one request. through tells whether all of it was
+// acknowledged.
+func (w *writer) bulk(ctx context.Context, batch []int) (through bool, err error) {
 	lines := w.lines(batch)
+	through = true
 	if len(lines) == 0 {
-		return true
+		return through, nil
 	}
 	texts := make([][]byte, len(lines))
 	for i, l := range lines {
@@ -166,20 +172,20 @@ func (w *writer) bulk(ctx context.Context, batch []int) bool {
 	status, answer, err := w.api.send(ctx, http.MethodPost, "/bulk", http.Header{"Content-Type": {"application/x-ndjson"}}, bytes.Join(texts, []byte{'\n'}))
 	ended := w.age()
 	told := json.NewDecoder(bytes.NewReader(answer))
-	acknowledgedAll := true
 	for i := range lines {
 		l := &lines[i]
 		l.begun, l.ended = begun, ended
-		switch {
-		case err == nil && status == http.StatusOK:
+		if err == nil && status == http.StatusOK {
 			l.told(told)
-		case errors.As(err, new(unsent)):
-			l.outcome = refused
+		} else {
+			l.failed(status, answer, err)
 		}
-		w.settle(l)
-		acknowledgedAll = acknowledgedAll && l.outcome == acknowledged
+		if err := w.settle(l); err != nil {
+			return false, err
+		}
+		through = through && l.outcome == acknowledged
 	}
-	return acknowledgedAll
+	return through, nil
 }
 
 // told reads what the answer says about the line. Where it says nothing the
@@ -192,66 +198,84 @@ func (l *line) told(answer *json.Decoder) {
 	}
 	switch err := answer.Decode(&t); {
 	case err != nil || t.ID != l.id:
+		l.answer = "cut off"
 	case t.Error != nil:
-		l.outcome = outcomeOf(problem(t.Error))
+		l.refused(problem(t.Error))
 	default:
 		l.outcome, l.version = acknowledged, t.Version
 	}
 }
 
-// outcomeOf is what a refusal says: of its kinds only one leaves open whether
-// the write has happened. What is none of Holdfast's leaves it open too.
-func outcomeOf(kind string) outcome {
-	switch doc.Kind(kind) {
-	case doc.Throttled, doc.Unavailable, doc.VersionConflict:
-		return refused
+// failed notes the outcome of a request that was not answered with a success.
+func (l *line) failed(status int, answer []byte, err error) {
+	switch {
+	case errors.As(err, new(unsent)):
+		l.outcome, l.answer = refused, "nobody there"
+	case err != nil:
+		l.answer = "connection lost"
+	case problem(answer) == "":
+		l.answer = strconv.Itoa(status) + " of the gateway"
+	default:
+		l.refused(problem(answer))
 	}
-	return unknown
 }
 
-// settle notes the outcome of a line.
-func (w *writer) settle(l *line) {
+// refused notes a refusal of Holdfast's own. Of its kinds only those of lost
+// answers and of errors inside leave open whether the write has happened.
+func (l *line) refused(kind string) {
+	l.answer, l.final = kind, false
+	switch doc.Kind(kind) {
+	case doc.OutcomeUnknown, doc.Internal:
+	case doc.Throttled, doc.Unavailable, doc.VersionConflict:
+		l.outcome = refused
+	default:
+		l.outcome, l.final = refused, true
+	}
+}
+
+// settle notes the outcome of a line. The error is that of a document that will
+// never be accepted.
+func (w *writer) settle(l *line) error {
 	w.ledger.note(l.write)
 	if l.outcome == acknowledged {
 		w.written.Store(int64(l.ended))
 	}
 	switch {
+	case l.final:
+		return fmt.Errorf("%s is refused: %s", l.id, l.answer)
 	case l.number < 0:
 	case l.outcome == acknowledged:
 		w.ledger.imported(l.number)
 	default: // as a careful client does
 		w.again = append(w.again, l.number)
 	}
+	return nil
 }
 
 // alone changes a document under the condition that it is at the version that
 // was acknowledged last.
-func (w *writer) alone(ctx context.Context) {
+func (w *writer) alone(ctx context.Context) error {
 	n, ok := w.ledger.pick(w.chance)
 	if !ok {
-		return
+		return nil
 	}
 	l := w.put(n)
 	if l.base = w.ledger.newest(l.id); l.base == 0 {
-		return
+		return nil
 	}
 	_, body, _ := bytes.Cut(l.text, []byte(`,"data":`))
-	body = body[:len(body)-1]
-	l.begun = w.age()
 	header := http.Header{"If-Match": {`"` + strconv.FormatInt(int64(l.base), 10) + `"`}}
-	status, answer, err := w.api.send(ctx, http.MethodPut, "/docs?id="+url.QueryEscape(string(l.id)), header, body)
+	l.begun = w.age()
+	status, answer, err := w.api.send(ctx, http.MethodPut, "/docs?id="+url.QueryEscape(string(l.id)), header, body[:len(body)-1])
 	l.ended = w.age()
 	var t struct{ Version doc.Version }
 	switch {
-	case errors.As(err, new(unsent)):
-		l.outcome = refused
-	case err != nil:
-	case status == http.StatusOK || status == http.StatusCreated:
-		if json.Unmarshal(answer, &t) == nil && t.Version > 0 {
-			l.outcome, l.version = acknowledged, t.Version
-		}
+	case err != nil || status != http.StatusOK && status != http.StatusCreated:
+		l.failed(status, answer, err)
+	case json.Unmarshal(answer, &t) == nil && t.Version > 0:
+		l.outcome, l.version = acknowledged, t.Version
 	default:
-		l.outcome = outcomeOf(problem(answer))
+		l.answer = "cut off"
 	}
-	w.settle(&l)
+	return w.settle(&l)
 }
