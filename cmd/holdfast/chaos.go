@@ -78,7 +78,7 @@ Exit codes:
 	f.IntVar(&b.documents, "documents", 20_000, "how many documents are imported; of a file all of them, unless this is given")
 	f.DurationVar(&b.duration, "duration", 2*time.Minute, "over how long documents and kills are spread")
 	f.IntVar(&b.kills, "kills", 12, "how often something is killed; one of five is everything at once")
-	f.Float64Var(&b.rate, "faults", 0.05, "share of the requests to engines that fail, from 0 to 0.5")
+	f.Float64Var(&b.rate, "faults", 0.05, "share of the requests to DynamoDB that fail, from 0 to 0.3; of those to queue and index, which are fewer, twice as many")
 	f.Uint64Var(&b.seed, "seed", 0, "what chance goes by (default another one each time)")
 	f.IntVar(&b.writers, "writers", chaos.DefaultWriters, "clients that write at the same time")
 	f.StringVar(&b.dir, "dir", "", "empty directory for data and logs, kept in the end (default a temporary one, kept only when something is wrong)")
@@ -100,8 +100,8 @@ func (b *breaking) check(c *cobra.Command) error {
 		return misuse(c, "--duration, --within and --repair-every are at least 1s")
 	case b.kills < 0 || b.visibility < 0:
 		return misuse(c, "--kills and --visibility are not negative")
-	case !(b.rate >= 0 && b.rate <= 0.5):
-		return misuse(c, "--faults is a share from 0 to 0.5")
+	case !(b.rate >= 0 && b.rate <= 0.3):
+		return misuse(c, "--faults is a share from 0 to 0.3")
 	case b.writers < 1 || b.writers > mostConcurrency:
 		return misuse(c, "--writers is from 1 to %d", mostConcurrency)
 	}

@@ -115,7 +115,7 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	}
 	page, err := q.find(ctx, asked, request)
 	if err != nil {
-		return nil, atCursor(err)
+		return nil, atMember(err)
 	}
 	body, err := q.write(ctx, asked, page, q.o.Reporter.Staleness(ctx, asked.from, waited))
 	if err != nil {
@@ -124,11 +124,14 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	return reply(http.StatusOK, typeJSON, body), nil
 }
 
-// atCursor names the place of a cursor that was refused.
-func atCursor(err error) error {
+// atMember names the member that a search was refused for: a cursor, or groups
+// whose keys cannot be told.
+func atMember(err error) error {
 	switch doc.KindOf(err) {
 	case doc.InvalidCursor, doc.CursorMismatch:
 		return at(err, "/after")
+	case doc.InvalidQuery:
+		return at(err, "/aggregate")
 	}
 	return err
 }

@@ -154,6 +154,7 @@ func TestFailuresOfTheIndex(t *testing.T) {
 		{doc.Errorf(doc.IndexUnavailable, "down"), 503, "index-unavailable", "5"},
 		{doc.Errorf(doc.InvalidCursor, "no"), 400, "invalid-cursor", ""},
 		{doc.Errorf(doc.CursorMismatch, "no"), 400, "cursor-mismatch", ""},
+		{doc.Errorf(doc.InvalidQuery, "no"), 400, "invalid-query", ""},
 		{doc.Errorf(doc.Throttled, "slow"), 429, "throttled", "1"},
 		{doc.Errorf(doc.Unavailable, "no"), 503, "unavailable", "1"},
 		{errors.New("secret"), 500, "internal", ""},
@@ -165,6 +166,9 @@ func TestFailuresOfTheIndex(t *testing.T) {
 			t.Errorf("%v: %v %s", c.err, a.Header, a)
 		}
 		if strings.Contains(c.kind, "cursor") && a.json["pointer"] != "/after" {
+			t.Errorf("%s", a)
+		}
+		if c.kind == "invalid-query" && a.json["pointer"] != "/aggregate" {
 			t.Errorf("%s", a)
 		}
 		h, f = newQuery()

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caarlos0/env/v11"
-
 	"holdfast/shared/doc"
 	"holdfast/shared/jobs/repair"
 	"holdfast/shared/lambdahost"
@@ -50,7 +48,7 @@ type functions struct {
 
 // buildFunctions makes the handlers. Their logs and metrics go to log.
 func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, error) {
-	config, err := env.ParseAsWithOptions[lambdahost.Config](env.Options{Environment: map[string]string{
+	environment := map[string]string{
 		"HOLDFAST_DOCUMENTS_TABLE":    documentsTable,
 		"HOLDFAST_STATE_TABLE":        stateTable,
 		"HOLDFAST_SIGNALS_QUEUE_URL":  p.signalsURL,
@@ -63,7 +61,8 @@ func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, e
 		"HOLDFAST_INDEX_REPLICAS":     "0", // a single node has no place for any
 		"HOLDFAST_DYNAMODB_ENDPOINT":  p.reach[engines.DynamoDB],
 		"HOLDFAST_SQS_ENDPOINT":       p.reach[engines.SQS],
-	}})
+	}
+	config, err := lambdahost.ReadConfig(func(variable string) string { return environment[variable] })
 	if err != nil {
 		return nil, fmt.Errorf("configure the functions: %w", err)
 	}

@@ -254,8 +254,7 @@ func (b *brokenTransport) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, b.err
 }
 
-// A bare io.EOF would make the transport library send the request again with
-// an empty body; a write is sent once, whatever happens.
+// A write is sent once, whatever happens.
 func TestBulkIsSentOnce(t *testing.T) {
 	for _, err := range []error{io.EOF, io.ErrUnexpectedEOF, errors.New("connection refused"), context.DeadlineExceeded} {
 		broken := &brokenTransport{err: err}

@@ -9,16 +9,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
 
 	"holdfast/shared/collection"
 )
@@ -48,7 +47,9 @@ type Options struct {
 // Client talks to one cluster. It is safe for concurrent use. Time limits are
 // those of the contexts it is given.
 type Client struct {
-	transport *opensearchtransport.Client
+	transport *roundTripper
+	base      string        // of all addresses, without a slash at its end
+	user      *url.Userinfo // in the address of a cluster that asks for a password; nil: it does not
 	prefix    string
 	replicas  int
 	bulkBytes int
@@ -63,7 +64,7 @@ type Client struct {
 // NewClient makes a client. It does not connect.
 func NewClient(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
-	if err != nil || base.Host == "" {
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("the address of opensearch, %q, is not a URL", o.URL)
 	}
 	if o.Prefix == "" {
@@ -79,13 +80,10 @@ func NewClient(o Options) (*Client, error) {
 	if rt.credentials != nil {
 		rt.signer = v4.NewSigner()
 	}
-	transport, err := opensearchtransport.New(opensearchtransport.Config{
-		URLs: []*url.URL{base}, Transport: rt, DisableRetry: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the transport to opensearch: %w", err)
+	c := &Client{
+		transport: rt, base: base.Scheme + "://" + base.Host + strings.TrimRight(base.EscapedPath(), "/"), user: base.User,
+		prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, keys: newCursorKeys(o.CursorKey), log: o.Log,
 	}
-	c := &Client{transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, keys: newCursorKeys(o.CursorKey), log: o.Log}
 	if c.bulkBytes <= 0 {
 		c.bulkBytes = DefaultBulkBytes
 	}
@@ -98,10 +96,13 @@ func NewClient(o Options) (*Client, error) {
 // IndexName is the name of the generation's index in this cluster.
 func (c *Client) IndexName(g collection.Generation) string { return g.IndexName(c.prefix) }
 
+// mostGrown is the most room in bytes that is made for an answer before it comes.
+const mostGrown = 16 << 20
+
 // perform sends one request and reads the answer, whatever its status. The
 // body must not be changed afterwards.
 func (c *Client) perform(ctx context.Context, method, path string, body []byte) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, fmt.Errorf("make a request to opensearch: %w", err)
 	}
@@ -110,16 +111,22 @@ func (c *Client) perform(ctx context.Context, method, path string, body []byte) 
 	} else {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := c.transport.Perform(req)
+	req.Header.Set("User-Agent", "holdfast")
+	if c.user != nil {
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
+	}
+	res, err := c.transport.RoundTrip(req)
 	if err != nil {
 		return answer{}, err
 	}
 	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
+	var text bytes.Buffer
+	text.Grow(int(min(max(res.ContentLength, 0), mostGrown)) + bytes.MinRead) // in one piece, where that is known
+	if _, err := text.ReadFrom(res.Body); err != nil {
 		return answer{}, fmt.Errorf("read the answer of opensearch: %w", err)
 	}
-	return answer{status: res.StatusCode, body: text}, nil
+	return answer{status: res.StatusCode, body: text.Bytes()}, nil
 }
 
 // read is perform for requests that change nothing: one that met a broken

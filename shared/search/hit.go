@@ -1,8 +1,11 @@
 package search
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -12,17 +15,17 @@ import (
 // UnmarshalJSONFrom reads a hit. Hits are nearly all of what a search answers,
 // so they are read without reflection.
 func (h *hit) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return eachMember(d, func(name string) (err error) {
-		switch name {
-		case "_source":
-			return eachMember(d, func(name string) error { return h.readSource(d, name) })
-		case "sort":
+	return eachMember(d, func(name []byte) (err error) {
+		switch string(name) {
+		case `"_source"`:
+			return eachMember(d, func(name []byte) error { return h.readSource(d, name) })
+		case `"sort"`:
 			return eachElement(d, func() error {
 				v, err := d.ReadValue()
 				h.Sort = append(h.Sort, json.RawMessage(v.Clone()))
 				return err
 			})
-		case "matched_queries":
+		case `"matched_queries"`:
 			return eachElement(d, func() error {
 				text, err := readText(d)
 				h.Matched = append(h.Matched, text)
@@ -33,24 +36,24 @@ func (h *hit) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-func (h *hit) readSource(d *jsontext.Decoder, name string) (err error) {
+func (h *hit) readSource(d *jsontext.Decoder, name []byte) (err error) {
 	var text string
-	switch name {
-	case fieldID:
+	switch string(name) {
+	case `"` + fieldID + `"`:
 		text, err = readText(d)
 		h.Source.ID = doc.ID(text)
-	case fieldRaw:
+	case `"` + fieldRaw + `"`:
 		h.Source.Raw, err = readText(d)
-	case fieldVersion:
+	case `"` + fieldVersion + `"`:
 		var n *int64
 		if n, err = readWhole(d); err == nil {
 			h.Source.Version = doc.Version(*n)
 		}
-	case fieldCreatedAt:
+	case `"` + fieldCreatedAt + `"`:
 		h.Source.CreatedAt, err = readWhole(d)
-	case fieldUpdatedAt:
+	case `"` + fieldUpdatedAt + `"`:
 		h.Source.UpdatedAt, err = readWhole(d)
-	case fieldExpiresAt:
+	case `"` + fieldExpiresAt + `"`:
 		h.Source.ExpiresAt, err = readWhole(d)
 	default:
 		err = d.SkipValue()
@@ -58,16 +61,18 @@ func (h *hit) readSource(d *jsontext.Decoder, name string) (err error) {
 	return err
 }
 
-func eachMember(d *jsontext.Decoder, read func(name string) error) error {
+// eachMember reads an object. Names are given as they stand in the text, which
+// OpenSearch writes without escapes.
+func eachMember(d *jsontext.Decoder, read func(name []byte) error) error {
 	if err := expect(d, '{'); err != nil {
 		return err
 	}
 	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
+		name, err := d.ReadValue()
 		if err != nil {
 			return err
 		}
-		if err := read(name.String()); err != nil {
+		if err := read(name); err != nil {
 			return err
 		}
 	}
@@ -95,14 +100,45 @@ func expect(d *jsontext.Decoder, kind jsontext.Kind) error {
 }
 
 func readText(d *jsontext.Decoder) (string, error) {
-	token, err := d.ReadToken()
+	v, err := d.ReadValue()
 	if err != nil {
 		return "", err
 	}
-	if token.Kind() != '"' {
-		return "", fmt.Errorf("a hit has %s where a string belongs", token.Kind())
+	if v.Kind() != '"' {
+		return "", fmt.Errorf("a hit has %s where a string belongs", v.Kind())
 	}
-	return token.String(), nil
+	return unquote(v[1 : len(v)-1])
+}
+
+// unquote is the string that valid JSON has between quotes. Most of what is read
+// are documents, in which every name and string is quoted once more, so the
+// escapes that they need are undone right here.
+func unquote(quoted []byte) (string, error) {
+	next := bytes.IndexByte(quoted, '\\')
+	if next < 0 {
+		return string(quoted), nil
+	}
+	var b strings.Builder
+	b.Grow(len(quoted))
+	for rest := quoted; ; {
+		b.Write(rest[:next])
+		switch c := rest[next+1]; c {
+		case '"', '\\', '/':
+			b.WriteByte(c)
+		case 'n':
+			b.WriteByte('\n')
+		case 't':
+			b.WriteByte('\t')
+		default:
+			text, err := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, quoted, []byte{'"'}))
+			return string(text), err
+		}
+		rest = rest[next+2:]
+		if next = bytes.IndexByte(rest, '\\'); next < 0 {
+			b.Write(rest)
+			return b.String(), nil
+		}
+	}
 }
 
 func readWhole(d *jsontext.Decoder) (*int64, error) {

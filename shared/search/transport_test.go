@@ -55,9 +55,36 @@ func TestRequestsAreSigned(t *testing.T) {
 }
 
 func TestNewClientRefusesHalfAnAddress(t *testing.T) {
-	for _, o := range []search.Options{{Prefix: "p"}, {URL: "localhost", Prefix: "p"}, {URL: "http://localhost:9200"}} {
+	for _, o := range []search.Options{{Prefix: "p"}, {URL: "localhost", Prefix: "p"}, {URL: "//localhost:9200", Prefix: "p"}, {URL: "ftp://localhost", Prefix: "p"}, {URL: "http://localhost:9200"}} {
 		if _, err := search.NewClient(o); err == nil {
 			t.Errorf("%+v was taken", o)
+		}
+	}
+}
+
+// What an address has beside the host is used, and nothing of it is doubled or lost.
+func TestAddressesWithMoreThanAHost(t *testing.T) {
+	var path, user, password string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path = r.URL.EscapedPath()
+		user, password, _ = r.BasicAuth()
+		_, _ = fmt.Fprint(w, `{"items":[`+applied+`]}`)
+	}))
+	defer server.Close()
+	for address, want := range map[string]string{
+		server.URL:             "/_bulk",
+		server.URL + "/":       "/_bulk",
+		server.URL + "/a%2Fb/": "/a%2Fb/_bulk",
+		strings.Replace(server.URL, "://", "://ada:se%40cret@", 1) + "/proxy": "/proxy/_bulk",
+	} {
+		c, err := search.NewClient(search.Options{URL: address, Prefix: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, c, operations(1, 10))
+		named := strings.Contains(address, "ada")
+		if path != want || named != (user == "ada" && password == "se@cret") {
+			t.Errorf("%s: asked %s as %q with %q", address, path, user, password)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (w *World) differences() []Violation {
 			}
 			continue
 		}
-		d := readIndexed(s.source)
+		d := s.read()
 		switch {
 		case i.version == 0:
 			differ(2, "%s has no version", id)
@@ -66,7 +66,7 @@ func (w *World) differences() []Violation {
 			if w.reads(id.Collection()) != p || w.Table.items[id] != nil {
 				continue
 			}
-			if d := readIndexed(p.visible(id, now).source); !d.Deleted {
+			if d := p.visible(id, now).read(); !d.Deleted {
 				differ(2, "%s is in the index at version %s and not in the table", id, short(d.Version))
 			}
 		}

@@ -17,16 +17,16 @@ const (
 // invoke runs one invocation of a function in its process, which ends with the
 // function's time. It reports whether the process is still alive.
 func (w *World) invoke(p *Process, timeout time.Duration, run func(ctx context.Context)) bool {
-	done := make(chan bool)
+	done := make(chan bool, 1)
 	p.kill = w.now().Add(timeout)
-	go func() {
+	w.work(func() {
 		finished := false
 		defer func() { done <- finished }()
 		ctx, cancel := context.WithDeadline(context.Background(), p.kill)
 		defer cancel()
 		run(ctx)
 		finished = true
-	}()
+	})
 	return <-done
 }
 

@@ -47,15 +47,16 @@ type physical struct {
 
 // entry is what is under an id, and what searches see of it.
 type entry struct {
-	version doc.Version
-	source  []byte
-	at      time.Time
-	old     *shown // what was there at the last refresh before at; nil: nothing
+	shown
+	at  time.Time
+	old *shown // what was there at the last refresh before at; nil: nothing
 }
 
+// shown is one version of an index document.
 type shown struct {
 	version doc.Version
 	source  []byte
+	parsed  *indexed // source, once somebody has read it
 }
 
 // deleted is what is left for a while of what was taken out.
@@ -110,7 +111,7 @@ func (i *physical) visible(id doc.ID, now time.Time) *shown {
 		if e.at.After(last) {
 			return e.old
 		}
-		return &shown{e.version, e.source}
+		return &e.shown
 	}
 	if d, ok := i.deletes[id]; ok && d.at.After(last) {
 		return d.old
@@ -143,7 +144,7 @@ func (i *physical) put(w *World, id doc.ID, v doc.Version, source []byte, now ti
 	i.seen[id] = max(i.seen[id], v)
 	old := i.visible(id, now)
 	delete(i.deletes, id)
-	i.entries[id] = &entry{version: v, source: source, at: now, old: old}
+	i.entries[id] = &entry{shown: shown{version: v, source: source}, at: now, old: old}
 }
 
 // floor is the version below which a write is stale.

@@ -24,14 +24,17 @@ type indexed struct {
 	Tree       map[string]any `json:"doc"`
 }
 
-func readIndexed(source []byte) indexed {
-	var i indexed
-	_ = json.Unmarshal(source, &i) // what is in an index was written by this program
-	return i
+// read is what the source says.
+func (s *shown) read() *indexed {
+	if s.parsed == nil {
+		s.parsed = &indexed{}
+		_ = json.Unmarshal(s.source, s.parsed) // what is in an index was written by this program
+	}
+	return s.parsed
 }
 
 // document is the document that a search answers with.
-func (i indexed) document() (doc.Document, error) {
+func (i *indexed) document() (doc.Document, error) {
 	data, err := value.DecodeDocument([]byte(i.Raw))
 	return doc.Document{
 		ID: i.ID, Version: i.Version, CreatedAt: micros(i.CreatedAt), UpdatedAt: micros(i.UpdatedAt), ExpiresAt: micros(i.ExpiresAt), Data: data,
@@ -51,7 +54,7 @@ func (i *physical) held(id doc.ID) (search.Held, bool) {
 	if e == nil {
 		return search.Held{}, false
 	}
-	s := readIndexed(e.source)
+	s := e.read()
 	return search.Held{Version: e.version, Sum: s.Sum, Deleted: s.Deleted, Partial: len(s.Partial) > 0}, true
 }
 
@@ -79,7 +82,7 @@ func (i *physical) fields() search.Fields {
 		}
 	}
 	for _, e := range i.entries {
-		walk("doc", readIndexed(e.source).Tree)
+		walk("doc", e.read().Tree)
 	}
 	return known
 }
@@ -96,7 +99,7 @@ func (i *physical) walk(q search.WalkQuery, now time.Time) []search.Standing {
 			continue
 		}
 		s := i.visible(id, now)
-		d := readIndexed(s.source)
+		d := s.read()
 		if q.Markers && !d.Deleted || q.Before > 0 && s.version >= q.Before {
 			continue
 		}

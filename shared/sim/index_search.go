@@ -77,7 +77,7 @@ func (x *Index) matching(r search.Request) (docs []doc.Document, missing []colle
 			continue
 		}
 		for _, id := range i.shownIDs(x.w.now()) {
-			d := readIndexed(i.visible(id, x.w.now()).source)
+			d := i.visible(id, x.w.now()).read()
 			if d.Deleted || seen[id] || id.Collection() != from.Collection {
 				continue
 			}

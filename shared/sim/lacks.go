@@ -32,7 +32,7 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 		if w.Table.items[id] == nil {
 			// A tombstone that has gone has nothing to be compared with. What it
 			// deleted must not be there all the same.
-			if s := index.visible(id, now); history[len(history)-1].reaped && s != nil && s.version < newest && !readIndexed(s.source).Deleted {
+			if s := index.visible(id, now); history[len(history)-1].reaped && s != nil && s.version < newest && !s.read().Deleted {
 				tell("%s is seen in it at version %s although it was deleted at %s", id, short(s.version), short(newest))
 				return
 			}

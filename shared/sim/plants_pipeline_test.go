@@ -127,10 +127,10 @@ func pipelineFaults() []planted {
 	environment := search.Outcome{Kind: search.Environment, Status: 500}
 	var counter doc.Version
 	return []planted{
-		{"the index's version condition is dropped", []int{2, 3}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
+		{"the index's version condition is dropped", 0, []int{2, 3}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
 			return x.(*sim.IndexPort).Overwrite(ctx, ops), nil
 		})},
-		{"a counter instead of the version", []int{2}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
+		{"a counter instead of the version", 0, []int{2}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
 			ops = slices.Clone(ops)
 			for i := range ops {
 				counter++
@@ -138,7 +138,7 @@ func pipelineFaults() []planted {
 			}
 			return x.Write(ctx, ops)
 		})},
-		{"acknowledged before the bulk", []int{2, 4}, true, sim.Plant{Handler: func(w *sim.World, h sim.Handler) sim.Handler {
+		{"acknowledged before the bulk", 0, []int{2, 4}, true, sim.Plant{Handler: func(w *sim.World, h sim.Handler) sim.Handler {
 			return func(ctx context.Context, messages []pipeline.Message) ([]string, error) {
 				for _, m := range messages {
 					w.Ack(m.ID)
@@ -146,34 +146,34 @@ func pipelineFaults() []planted {
 				return h(ctx, messages)
 			}
 		}}},
-		{"errors of items are ignored", []int{2, 4}, true, told(func(all []search.Outcome, i int) {
+		{"errors of items are ignored", 0, []int{2, 4}, true, told(func(all []search.Outcome, i int) {
 			if all[i].Kind == search.Environment && !all[i].IndexMissing {
 				all[i].Kind = search.Applied
 			}
 		})},
-		{"refusals are taken for success", []int{2, 4}, true, told(func(all []search.Outcome, i int) {
+		{"refusals are taken for success", 0, []int{2, 4}, true, told(func(all []search.Outcome, i int) {
 			if all[i].Kind == search.Refused {
 				all[i].Kind = search.Applied
 			}
 		})},
-		{"an outage counts as the document's fault", []int{2, 4}, true, told(func(all []search.Outcome, i int) {
+		{"an outage counts as the document's fault", 0, []int{2, 4}, true, told(func(all []search.Outcome, i int) {
 			if all[i].Kind == search.Environment && !all[i].IndexMissing {
 				all[i] = search.Outcome{Kind: search.Refused, Status: 400, Reason: "an outage"}
 			}
 		})},
-		{"a stale document is tried again for ever", []int{6, 2, 4}, true, told(func(all []search.Outcome, i int) {
+		{"a stale document is tried again for ever", 0, []int{6, 2, 4}, true, told(func(all []search.Outcome, i int) {
 			if all[i].Kind == search.Stale {
 				all[i] = environment
 			}
 		})},
-		{"a poison document fails its neighbours", []int{6}, true, told(func(all []search.Outcome, i int) {
+		{"a poison document fails its neighbours", 0, []int{6}, true, told(func(all []search.Outcome, i int) {
 			if all[i].Kind == search.Refused {
 				for k := range all {
 					all[k] = environment
 				}
 			}
 		})},
-		{"deletes are plain deletes", []int{3, 2}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
+		{"deletes are plain deletes", 0, []int{3, 2}, true, writing(func(ctx context.Context, x pipeline.Index, ops []search.Operation) ([]search.Outcome, error) {
 			outcomes := make([]search.Outcome, len(ops))
 			for i, op := range ops {
 				var one []search.Outcome
@@ -190,17 +190,17 @@ func pipelineFaults() []planted {
 			}
 			return outcomes, nil
 		})},
-		{"the table is not read again", []int{2, 4}, true, sim.Plant{Table: func(t pipeline.Table) pipeline.Table {
+		{"the table is not read again", 0, []int{2, 4}, true, sim.Plant{Table: func(t pipeline.Table) pipeline.Table {
 			return remembers{t, map[doc.ID]doc.Document{}}
 		}}},
-		{"a tombstone is taken for nothing", []int{2}, true, sim.Plant{Table: func(t pipeline.Table) pipeline.Table { return forgetsDeletes{t} }}},
-		{"the relay's failures to send are ignored", []int{2, 4}, true, sim.Plant{RelayQueue: silent}},
-		{"failures to send back are ignored", []int{2, 4}, true, sim.Plant{IndexerQueue: silent}},
-		{"foreign changes are not adopted", []int{2}, true, sim.Plant{Adopter: func(pipeline.Adopter) pipeline.Adopter { return adoptsNothing{} }}},
-		{"the quarantine is never cleared", []int{4}, false, sim.Plant{Ledger: func(l pipeline.Ledger) pipeline.Ledger {
+		{"a tombstone is taken for nothing", 0, []int{2}, true, sim.Plant{Table: func(t pipeline.Table) pipeline.Table { return forgetsDeletes{t} }}},
+		{"the relay's failures to send are ignored", 0, []int{2, 4}, true, sim.Plant{RelayQueue: silent}},
+		{"failures to send back are ignored", 0, []int{2, 4}, true, sim.Plant{IndexerQueue: silent}},
+		{"foreign changes are not adopted", 0, []int{2}, true, sim.Plant{Adopter: func(pipeline.Adopter) pipeline.Adopter { return adoptsNothing{} }}},
+		{"the quarantine is never cleared", 0, []int{4}, false, sim.Plant{Ledger: func(l pipeline.Ledger) pipeline.Ledger {
 			return ledger{Ledger: l, clear: func(context.Context, pipeline.Ledger, doc.ID, doc.Version) error { return nil }}
 		}}},
-		{"the quarantine is cleared whatever the version", []int{4}, true, sim.Plant{Ledger: func(l pipeline.Ledger) pipeline.Ledger {
+		{"the quarantine is cleared whatever the version", 0, []int{4}, true, sim.Plant{Ledger: func(l pipeline.Ledger) pipeline.Ledger {
 			return ledger{Ledger: l, record: func(ctx context.Context, l pipeline.Ledger, q doc.Quarantined) error {
 				if err := l.RecordQuarantine(ctx, q); err != nil {
 					return err
@@ -211,15 +211,15 @@ func pipelineFaults() []planted {
 				return nil
 			}}
 		}}},
-		{"a generation that is built is not written to", []int{5, 7}, false, sim.Plant{Registry: func(r pipeline.Registry) pipeline.Registry { return readsOnly{r} }}},
+		{"a generation that is built is not written to", 0, []int{5, 7}, false, sim.Plant{Registry: func(r pipeline.Registry) pipeline.Registry { return readsOnly{r} }}},
 	}
 }
 
 func storeFaults() []planted {
 	return []planted{
-		{"the nonce is ignored", []int{1, 4}, true, sim.Plant{Store: (*sim.Store).IgnoreNonce}},
-		{"writes do not compare versions", []int{1, 3, 4}, true, sim.Plant{Store: (*sim.Store).Blind}},
-		{"tombstones live shorter than messages", []int{2, 5}, true, sim.Plant{
+		{"the nonce is ignored", 0, []int{1, 4}, true, sim.Plant{Store: (*sim.Store).IgnoreNonce}},
+		{"writes do not compare versions", 0, []int{1, 3, 4}, true, sim.Plant{Store: (*sim.Store).Blind}},
+		{"tombstones live shorter than messages", 193, []int{2, 5}, true, sim.Plant{
 			Store:   func(s *sim.Store) { s.Tombstones(1) },
 			Engines: func(w *sim.World) { w.ReapAfter(0) },
 		}},

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"holdfast/shared/collection"
@@ -72,23 +71,6 @@ func (s anyState) PutGeneration(ctx context.Context, g collection.Generation, ex
 	return nil
 }
 
-// unfenced is a state in which whoever writes last wins.
-type unfenced struct{ repair.State }
-
-func (u unfenced) PutProof(ctx context.Context, p store.Proof) (bool, error) {
-	p.Fence = math.MaxInt64
-	return u.State.PutProof(ctx, p)
-}
-
-func (u unfenced) DropProof(ctx context.Context, f collection.Family, n int, _ int64) (bool, error) {
-	return u.State.DropProof(ctx, f, n, math.MaxInt64)
-}
-
-func (u unfenced) AcquireLease(ctx context.Context, name string, life time.Duration) (store.Lease, bool, error) {
-	l, _, err := u.State.AcquireLease(ctx, name, life)
-	return l, err == nil, err
-}
-
 type anyIndex struct {
 	repair.Index
 	refreshes bool
@@ -118,13 +100,13 @@ func repairing(change func(*repair.Options)) sim.Plant { return sim.Plant{Repair
 
 func repairFaults() []planted {
 	return []planted{
-		{"the proof advances past a gap", []int{5}, false, repairing(func(o *repair.Options) {
+		{"the proof advances past a gap", 0, []int{5}, false, repairing(func(o *repair.Options) {
 			o.State = anyState{State: o.State, put: func(p store.Proof) store.Proof {
 				p.Through, p.Missing = p.At.Add(-p.Margin), 0
 				return p
 			}}
 		})},
-		{"the capture has an upper bound", []int{5}, false, repairing(func(o *repair.Options) {
+		{"the capture has an upper bound", 22, []int{5}, false, repairing(func(o *repair.Options) {
 			now, margin := o.Now, o.Margin
 			o.Table = anyTable{Table: o.Table, sweep: func(ctx context.Context, t repair.Table, from doc.Version, visit func([]doc.Change) error) error {
 				bound := doc.VersionAt(now().Add(-margin))
@@ -139,14 +121,13 @@ func repairFaults() []planted {
 				})
 			}}
 		})},
-		{"no margin", []int{5}, false, repairing(func(o *repair.Options) { o.Margin = time.Nanosecond })},
-		{"proven without a refresh", []int{5}, false, repairing(func(o *repair.Options) { o.Index = anyIndex{Index: o.Index} })},
-		{"a lost index is not noticed", []int{2, 5, 7}, false, repairing(func(o *repair.Options) {
+		{"no margin", 98, []int{5}, false, repairing(func(o *repair.Options) { o.Margin = time.Nanosecond })},
+		{"proven without a refresh", 0, []int{5}, false, repairing(func(o *repair.Options) { o.Index = anyIndex{Index: o.Index} })},
+		{"a lost index is not noticed", 0, []int{2, 5, 7}, false, repairing(func(o *repair.Options) {
 			o.Index = anyIndex{Index: o.Index, refreshes: true, same: true}
 		})},
-		{"a lease without a fence", []int{2, 5, 7}, false, repairing(func(o *repair.Options) { o.State = unfenced{o.State} })},
-		{"nothing is signalled again", []int{2, 4, 7}, false, repairing(func(o *repair.Options) { o.Queue = sendsNothing{o.Queue} })},
-		{"a generation is read before it is proven", []int{5}, false, repairing(func(o *repair.Options) {
+		{"nothing is signalled again", 0, []int{2, 4, 7}, false, repairing(func(o *repair.Options) { o.Queue = sendsNothing{o.Queue} })},
+		{"a generation is read before it is proven", 0, []int{5}, false, repairing(func(o *repair.Options) {
 			o.State = anyState{State: o.State, life: func(g collection.Generation) collection.Generation {
 				if g.State == collection.Building {
 					g.State = collection.Active
@@ -154,8 +135,7 @@ func repairFaults() []planted {
 				return g
 			}}
 		})},
-		{"nobody is waited for", []int{2, 5}, false, repairing(func(o *repair.Options) { o.Settle = time.Nanosecond })},
-		{"markers are purged while the tombstone stands", []int{2, 3, 7}, false, repairing(func(o *repair.Options) {
+		{"markers are purged while the tombstone stands", 0, []int{2, 3, 7}, false, repairing(func(o *repair.Options) {
 			o.TombstoneLife = time.Nanosecond
 			o.Table = anyTable{Table: o.Table, standings: func(ctx context.Context, t repair.Table, ids []doc.ID) (map[doc.ID]store.Standing, error) {
 				all, err := t.Standings(ctx, ids)
@@ -167,12 +147,12 @@ func repairFaults() []planted {
 				return all, err
 			}}
 		})},
-		{"what is missing is taken for gone", []int{2, 5}, false, repairing(func(o *repair.Options) {
+		{"what is missing is taken for gone", 0, []int{2, 5}, false, repairing(func(o *repair.Options) {
 			o.Table = anyTable{Table: o.Table, standings: func(context.Context, repair.Table, []doc.ID) (map[doc.ID]store.Standing, error) {
 				return nil, nil
 			}}
 		})},
-		{"the comparison skips tombstones", []int{2, 5}, false, repairing(func(o *repair.Options) {
+		{"the comparison skips tombstones", 0, []int{2, 5}, false, repairing(func(o *repair.Options) {
 			o.Table = anyTable{Table: o.Table, scan: func(page store.ScanPage) store.ScanPage {
 				var live []store.Scanned
 				for _, i := range page.Items {
@@ -213,10 +193,10 @@ func (x anyVersions) Refresh(ctx context.Context, generations []collection.Gener
 func freshnessFaults() []planted {
 	waiting := func(change func(*freshness.WaiterOptions)) sim.Plant { return sim.Plant{Waiter: change} }
 	return []planted{
-		{"a wait is content with a lower version", []int{5}, false, waiting(func(o *freshness.WaiterOptions) {
+		{"a wait is content with a lower version", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) {
 			o.Index = anyVersions{o.Index, 1 << 50, true}
 		})},
-		{"a wait does not refresh", []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Index = anyVersions{o.Index, 0, false} })},
-		{"a wait as of now does not wait for the feed", []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Margin = time.Nanosecond })},
+		{"a wait does not refresh", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Index = anyVersions{o.Index, 0, false} })},
+		{"a wait as of now does not wait for the feed", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Margin = time.Nanosecond })},
 	}
 }

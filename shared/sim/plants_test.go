@@ -11,6 +11,7 @@ import (
 // it is found.
 type planted struct {
 	name       string
+	known      uint64 // a seed by which it is found; 0: one of the first
 	invariants []int
 	alone      bool // without repair, which would heal it
 	plant      sim.Plant
@@ -27,21 +28,34 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			for seed := uint64(1); seed <= 200; seed++ {
-				r := sim.Run(t, sim.Config{Seed: seed, Ops: 600, Plant: &f.plant, NoRepair: f.alone})
-				for _, v := range r.Violations {
-					if slices.Contains(f.invariants, v.Invariant) {
-						t.Logf("seed %d: %s", seed, v)
-						return
+			for _, seed := range f.order() {
+				c := sim.Config{Seed: seed, Ops: 600, NoRepair: f.alone}
+				planted := c
+				planted.Plant = &f.plant
+				for _, v := range sim.Run(t, planted).Violations {
+					if !slices.Contains(f.invariants, v.Invariant) {
+						continue
 					}
-				}
-				if len(r.Violations) > 0 {
-					t.Logf("seed %d: %s, which is not what is expected", seed, r.Violations[0])
+					if sound := sim.Run(t, c); len(sound.Violations) > 0 {
+						t.Fatalf("seed %d finds something without the fault as well: %s", seed, sound.Violations[0])
+					}
+					t.Logf("seed %d, invariant %d: %s", seed, v.Invariant, v.What)
+					return
 				}
 			}
 			t.Error("not found within 200 seeds")
 		})
 	}
+}
+
+// order is that in which seeds are tried: first the one that is known to find
+// the fault, then 200 in a row.
+func (f planted) order() []uint64 {
+	seeds := []uint64{max(f.known, 1)}
+	for seed := uint64(1); seed <= 200; seed++ {
+		seeds = append(seeds, seed)
+	}
+	return seeds
 }
 
 // Without repair nothing is lost either, unless the stream or the queue lose it.

@@ -51,7 +51,7 @@ func (w *World) spawn(name string, delay time.Duration, set func(*Process), run 
 	at := w.slot(w.now().Add(delay + time.Microsecond))
 	w.mu.Unlock()
 	w.running.Add(1)
-	go func() {
+	w.work(func() {
 		finished := false
 		defer func() {
 			p.dead = !finished
@@ -63,7 +63,7 @@ func (w *World) spawn(name string, delay time.Duration, set func(*Process), run 
 		p.sleepUntil(at)
 		run(p)
 		finished = true
-	}()
+	})
 }
 
 // sleepUntil sleeps until a slot and ends the process when its time is over.

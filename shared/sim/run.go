@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/shared/doc"
+	"holdfast/shared/jobs/repair"
 )
 
 // Config says what is run.
@@ -111,6 +112,7 @@ func run(c Config) Result {
 	settled := w.settle()
 	w.stopping = true
 	w.running.Wait()
+	w.dismiss()
 	return Result{
 		Trace: w.trace, Events: w.events, Points: w.points, Script: ops, Lines: w.lines, Violations: w.violations,
 		Faults: w.faults, Virtual: w.now().Sub(start), Settled: settled,
@@ -173,6 +175,9 @@ func (w *World) calm() {
 	w.crash.at = 0
 	w.asleep = time.Time{}
 	w.Queue.redrive()
+	// What other tools did and the stream lost is found by the comparison of
+	// everything only, which is due once a day.
+	w.State.request(repair.Name, string(repair.Compare))
 	w.note("end", "no more faults")
 }
 

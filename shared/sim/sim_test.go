@@ -3,7 +3,9 @@ package sim_test
 import (
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,11 @@ var (
 	seed  = flag.Uint64("sim.seed", 0, "the one seed to run, with its trace; 0: many")
 	first = flag.Uint64("sim.first", 1, "the first of many seeds")
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // worlds are small and short-lived
+	os.Exit(m.Run())
+}
 
 // Whatever fails, everything converges and nothing is told that is not so.
 func TestSeeds(t *testing.T) {

@@ -25,7 +25,9 @@ func (w *World) trouble(_ context.Context, p *Process, a *actor, op Op) {
 	case Outage:
 		w.outages[Engine(op.Arg)] = now.Add(op.For)
 	case FeedStall:
-		w.Table.Feed.stalled = now.Add(op.For)
+		if until := now.Add(op.For); until.After(w.Table.Feed.stalled) {
+			w.Table.Feed.stalled = until
+		}
 	case Restart:
 		w.Index.restart()
 		w.outages[IndexEngine] = now.Add(time.Duration(op.Arg) * 10 * time.Millisecond)

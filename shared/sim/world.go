@@ -37,6 +37,7 @@ type World struct {
 	taken    map[int64]bool // moments at which somebody wakes
 	spawned  map[string]int
 	running  sync.WaitGroup
+	workers  workers
 	stopping bool
 	draining bool      // nothing happens any more but old messages coming
 	asleep   time.Time // until when all functions are switched off

@@ -82,6 +82,7 @@ type run struct {
 	doing   string
 	calm    atomic.Bool // all kills are done
 	differ  atomic.Int64
+	quiet   atomic.Bool  // nobody is to be told any more what the engines do
 	written atomic.Int64 // when a write was last acknowledged, nanoseconds since began
 }
 

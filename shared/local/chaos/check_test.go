@@ -35,8 +35,8 @@ func under(w write, base doc.Version) write {
 }
 
 // healthy is what a run without fault leaves: a/1 with two writes, a/2 deleted,
-// a/3 by a write whose answer was lost, a/4 that was refused, a/5 that was
-// written again after its delete.
+// twice at once and then by one who found nothing, a/3 by a write whose answer
+// was lost, a/4 that was refused, a/5 that was written again after its delete.
 func healthy() seen {
 	s := seen{
 		writes: map[doc.ID][]write{},
@@ -50,7 +50,7 @@ func healthy() seen {
 	}
 	for _, w := range []write{
 		put("a/1", 10, "one a", 1), under(put("a/1", 20, "one b", 2), 10),
-		put("a/2", 30, "two", 1), remove("a/2", 31, 2), remove("a/2", 0, 3),
+		put("a/2", 30, "two", 1), remove("a/2", 31, 2), remove("a/2", 31, 2), remove("a/2", 0, 3),
 		with(put("a/3", 0, "three", 1), unknown), with(put("a/3", 0, "three too", 1), refused),
 		with(put("a/4", 0, "four", 1), refused), with(remove("a/4", 0, 1), unknown),
 		put("a/5", 51, "five a", 1), remove("a/5", 52, 2), put("a/5", 53, "five c", 3),
@@ -101,6 +101,9 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 		}, Findings{Duplicated: 1}},
 		"two writes have one version": {func(s *seen) {
 			s.writes["a/1"] = append(s.writes["a/1"], put("a/1", 20, "one c", 2))
+		}, Findings{Duplicated: 1}},
+		"a write has the version of a delete": {func(s *seen) {
+			s.writes["a/2"] = append(s.writes["a/2"], put("a/2", 31, "two b", 2))
 		}, Findings{Duplicated: 1}},
 		"a query tells a document twice": {func(s *seen) { s.index = append(s.index, s.index[0]) }, Findings{Duplicated: 1}},
 		"a refused write happened": {func(s *seen) {

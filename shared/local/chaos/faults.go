@@ -76,10 +76,18 @@ const (
 	rejectedItem   = "opensearch_rejected_execution_exception"
 )
 
+// manyAtOnce is how much more often requests fail that carry many documents each,
+// and of which there are few.
+const manyAtOnce = 2
+
 // rules are the faults of an engine, all as likely as each other; rate is the
-// share of the requests that meet one of them. Writes to the index meet faults of
-// their own besides, at the same rate.
+// share of the requests to the table that meet one of them. Of those to the queue
+// and the index it is twice as many, and writes to the index meet faults of their
+// own besides, as often.
 func rules(n engines.Name, rate float64, seed uint64) []faultproxy.Rule {
+	if n != engines.DynamoDB {
+		rate *= manyAtOnce
+	}
 	everywhere := []faultproxy.Fault{faultproxy.Drop(), faultproxy.LoseAnswer(0), faultproxy.LoseAnswer(30), faultproxy.DelayUpTo(1500 * time.Millisecond)}
 	var bulk []faultproxy.Fault
 	switch n {

@@ -1,7 +1,13 @@
 package chaos
 
 import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,6 +120,25 @@ func (l *ledger) newest(id doc.ID) doc.Version {
 		return 0
 	}
 	return top.version
+}
+
+// dump writes all writes to a file, one JSON object a line, for who looks into a
+// finding.
+func (l *ledger) dump(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewWriter(f)
+	for _, id := range slices.Sorted(maps.Keys(l.writes)) {
+		for _, w := range l.writes[id] {
+			err = errors.Join(err, json.NewEncoder(lines).Encode(map[string]any{
+				"id": id, "delete": w.delete, "base": w.base, "sum": w.sum, "begun": w.begun.Seconds(), "ended": w.ended.Seconds(),
+				"outcome": [...]string{"unknown", "acknowledged", "refused"}[w.outcome], "answer": w.answer, "version": w.version,
+			}))
+		}
+	}
+	return errors.Join(err, lines.Flush(), f.Close())
 }
 
 // progress is how many documents were imported and how many writes acknowledged.

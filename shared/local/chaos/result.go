@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,8 +89,20 @@ func (x *run) sum(r *Result) {
 		r.Problems = append(r.Problems, fmt.Sprintf("functions panicked %d times, see their log", n))
 	}
 	r.Seconds.Total = x.age().Seconds()
-	r.Clean = r.None() && len(r.Problems) == 0
+	for _, s := range []*float64{&r.Seconds.Start, &r.Seconds.Import, &r.Seconds.Converge, &r.Seconds.Prove, &r.Seconds.Total} {
+		*s = math.Round(*s*1000) / 1000
+	}
+	if r.Clean = r.None() && len(r.Problems) == 0; r.Clean {
+		return
+	}
+	if err := l.dump(filepath.Join(x.Dir, recordName)); err != nil {
+		r.Problems = append(r.Problems, "the record of the writes cannot be kept: "+err.Error())
+	}
 }
+
+// recordName is the file in the run's directory that gets the record of all
+// writes where something is not as promised.
+const recordName = "writes.ndjson"
 
 // countPanics counts the panics in the logs of the functions.
 func countPanics(dir string) (n int, err error) {

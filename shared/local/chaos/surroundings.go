@@ -28,7 +28,7 @@ func (x *run) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(x.Dir, 0o755); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if x.set, err = engines.NewSet(engines.Options{Cache: x.Cache, Dir: x.Dir, Heap: x.Heap, Say: x.Say}); err != nil {
+	if x.set, err = engines.NewSet(engines.Options{Cache: x.Cache, Dir: x.Dir, Heap: x.Heap, Say: x.sayOf}); err != nil {
 		return err
 	}
 	if err := x.set.Start(ctx, used...); err != nil {
@@ -54,8 +54,16 @@ func (x *run) start(ctx context.Context) (err error) {
 	return nil
 }
 
+// sayOf passes on what the engines tell.
+func (x *run) sayOf(line string) {
+	if !x.quiet.Load() {
+		x.Say(line)
+	}
+}
+
 // end ends whatever runs.
 func (x *run) end() {
+	x.quiet.Store(true)
 	if x.stack != nil {
 		x.stack.stop()
 	}

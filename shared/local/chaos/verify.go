@@ -17,10 +17,9 @@ import (
 // verify waits until the index has what the table has, and is proven to, has all
 // of both compared, and holds them against the record.
 func (x *run) verify(ctx context.Context, r *Result) error {
-	begun := x.age()
 	limited, cancel := context.WithTimeout(ctx, x.Within)
 	defer cancel()
-	err := x.converge(limited, r, begun)
+	err := x.converge(limited, r)
 	if err == nil {
 		err = x.compare(limited, r)
 	}
@@ -37,8 +36,9 @@ func (x *run) verify(ctx context.Context, r *Result) error {
 
 // converge waits until a query finds exactly what the table holds, then until
 // that is proven.
-func (x *run) converge(ctx context.Context, r *Result, begun time.Duration) error {
+func (x *run) converge(ctx context.Context, r *Result) error {
 	x.does("converging")
+	begun, moment := x.age(), time.Now() // by which everything had been written
 	ids := slices.Sorted(maps.Keys(x.ledger.writes)) // nobody writes any more
 	table, err := x.api.loaded(ctx, ids)
 	if err != nil {
@@ -56,8 +56,7 @@ func (x *run) converge(ctx context.Context, r *Result, begun time.Duration) erro
 		if len(differing) == 0 {
 			break
 		}
-		// What ran in the stack when its client gave up may have come to its end
-		// since.
+		// A function that ran longer than its time may have written since.
 		again, err := x.api.loaded(ctx, differing)
 		if err != nil {
 			return err
@@ -73,7 +72,7 @@ func (x *run) converge(ctx context.Context, r *Result, begun time.Duration) erro
 	r.Seconds.Converge = (x.age() - begun).Seconds()
 	x.Say(fmt.Sprintf("index and table agree after %.1f s", r.Seconds.Converge))
 	x.does("waiting for the proof")
-	if err := x.proven(ctx, time.Now()); err != nil {
+	if err := x.proven(ctx, moment); err != nil {
 		return err
 	}
 	r.Seconds.Prove = (x.age() - begun).Seconds()
@@ -110,7 +109,7 @@ func (x *run) proven(ctx context.Context, moment time.Time) error {
 				ProvenThrough *time.Time
 			}
 		}
-		if _, err := x.api.read(ctx, http.MethodGet, "/status", nil, &status); err != nil {
+		if _, err := x.api.read(ctx, http.MethodGet, "/status?limit=1000", nil, &status); err != nil {
 			return err
 		}
 		left := map[doc.Collection]bool{}

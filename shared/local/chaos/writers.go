@@ -27,7 +27,7 @@ const (
 	aloneShare  = 0.3 // single requests beside each bulk
 	idleChanges = 4   // changes of a round when there is nothing new at the moment
 	idlePause   = 150 * time.Millisecond
-	failPause   = 200 * time.Millisecond
+	failPause   = 400 * time.Millisecond
 )
 
 // markName is the member that makes the content of each write its own.

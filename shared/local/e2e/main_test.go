@@ -17,6 +17,10 @@ var (
 	base  string       // where it serves
 )
 
+// repairEvery is shorter than people have it, since here somebody waits for what
+// repair does.
+const repairEvery = 5 * time.Second
+
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -33,7 +37,9 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	stack, err = local.Start(ctx, local.Options{Address: "127.0.0.1:0", DataDir: dir, Say: func(line string) { fmt.Fprintln(os.Stderr, line) }})
+	stack, err = local.Start(ctx, local.Options{
+		Address: "127.0.0.1:0", DataDir: dir, RepairEvery: repairEvery, Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
