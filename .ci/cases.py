@@ -66,6 +66,7 @@ CASES = [
     (D, "http-prefix-gzip", status(200)),
     (D, "http-repeated-parameter", status(400)),
     (D, "http-changes", body(200, lambda b: "safeThrough" in json.loads(b), "no instant")),
+    (D, "http-ids", body(200, lambda b: len(set(json.loads(b)["ids"])) == 3, "not three identifiers")),
     (D, "http-delete", status(412)),
     (D, "http-openapi", body(200, lambda b: json.loads(b)["openapi"].startswith("3."), "no description")),
     (D, "http-options", status(405, allow="PUT")),

@@ -25,9 +25,11 @@ var rank = map[string]int{
 	"shared/search":     3,
 	"shared/pipeline":   4,
 	"shared/freshness":  5,
+	"shared/jobs":       5,
 	"shared/httpapi":    6,
 	"shared/lambdahost": 7,
 	"shared/local":      8,
+	"shared/sim":        8,
 	"functions":         9,
 	"cmd":               9,
 }
@@ -89,6 +91,38 @@ func TestOnlyTheEdgesKnowLambda(t *testing.T) {
 		for _, imported := range p.Imports {
 			if strings.HasPrefix(imported, "github.com/aws/aws-lambda-go") {
 				t.Errorf("%s imports %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// What a function's binary carries is prepared at every start, used or not: so
+// much as to make up a good part of the time that a start takes.
+func TestFunctionsCarryWhatTheyUse(t *testing.T) {
+	const sdk = "github.com/aws/aws-sdk-go-v2/"
+	never := []string{
+		sdk + "config", sdk + "service/dynamodb/schemas", sdk + "service/sqs/schemas", sdk + "service/s3",
+		"google.golang.org/protobuf/types/descriptorpb", "database/sql", "testing",
+	}
+	for function, without := range map[string][]string{
+		"documents": {sdk + "service/sqs", "cel.dev/cel-go/common/types"},
+		"query":     {},
+		"admin":     {"cel.dev/cel-go/common/types"},
+		"relay":     {"cel.dev/cel-go/common/types"},
+		"indexer":   {"cel.dev/cel-go/common/types"},
+		"repair":    {"cel.dev/cel-go/common/types"},
+	} {
+		out, err := exec.Command("go", "list", "-deps", "holdfast/functions/"+function).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", function, err)
+		}
+		carried := strings.Fields(string(out))
+		if !slices.Contains(carried, sdk+"service/dynamodb") {
+			t.Errorf("%s is said to carry %d packages, and no client of DynamoDB", function, len(carried))
+		}
+		for _, p := range append(without, never...) {
+			if slices.Contains(carried, p) {
+				t.Errorf("%s carries %s", function, p)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
+	"holdfast/shared/local"
 	"holdfast/shared/local/chaos"
 	"holdfast/shared/local/engines"
 )
@@ -98,8 +99,10 @@ func (b *breaking) check(c *cobra.Command) error {
 		return misuse(c, "--documents is at least 1")
 	case b.duration < time.Second || b.within < time.Second || b.repair < time.Second:
 		return misuse(c, "--duration, --within and --repair-every are at least 1s")
-	case b.kills < 0 || b.visibility < 0:
-		return misuse(c, "--kills and --visibility are not negative")
+	case b.kills < 0:
+		return misuse(c, "--kills is not negative")
+	case b.visibility != 0 && b.visibility < local.ShortestVisibility:
+		return misuse(c, "--visibility is at least %s, which the indexer may take", local.ShortestVisibility)
 	case !(b.rate >= 0 && b.rate <= 0.3):
 		return misuse(c, "--faults is a share from 0 to 0.3")
 	case b.writers < 1 || b.writers > mostConcurrency:

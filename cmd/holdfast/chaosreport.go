@@ -52,6 +52,7 @@ func chaosFigures(r *chaos.Result) [][2]string {
 		{"documents", fmt.Sprintf("%d imported in %.0f s; in the end %d live and %d are deleted", r.Documents, s.Import, r.Live, r.Gone)},
 		{"writes", fmt.Sprintf("%d acknowledged, %d of them deletes and %d under a condition; %d refused, %d with an unknown outcome", w.Acknowledged, w.Deletes, w.Conditional, w.Refused, w.Unknown)},
 		{"other answers", counts(w.Answers)},
+		{"loads meanwhile", fmt.Sprintf("%d documents", r.Loads)},
 		{"kills", counts(r.Kills)},
 		{"requests to engines", fmt.Sprintf("%d, of which %d met a fault: %s", requests, faults, strings.Join(byEngine, ", "))},
 	}

@@ -30,7 +30,7 @@ neither, and plain http to others is never given either.
 
 Exit codes of all commands:
     0  done
-    1  failed; the message says what. status: not all is as it should be
+    1  failed; the message says what. status, chaos: not all is as it should be
     2  the command line was not understood; nothing was done
     3  local --demo, doctor: something is not as it should be
     4  import: finished, but some lines were rejected
@@ -50,7 +50,7 @@ func addCommands(root *cobra.Command) {
   holdfast export --collection movies --out movies.ndjson.zst`
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddCommand(
-		newGet(), newPut(), newCreate(), newDelete(), newLoad(), newQuery(), newChanges(),
+		newGet(), newPut(), newCreate(), newDelete(), newLoad(), newQuery(), newChanges(), newIDs(),
 		newCollections(), newImport(), newExport(), newDoctor(), newVersion(),
 		newStatus(), newQuarantine(), newJobs(), newDeadLetters(), newReindex(),
 		newChaos(), newStackProcess(),

@@ -405,6 +405,25 @@ func TestFollowEndsWithTheInterruption(t *testing.T) {
 	}
 }
 
+func TestIDs(t *testing.T) {
+	f := newFake(t)
+	for args, want := range map[string]string{
+		"":                          "text 0\n",
+		"--count 2":                 "text 0\ntext 1\n",
+		"--layout sqlserver":        "sqlserver 0\n",
+		"--count 3 --layout binary": "binary 0\nbinary 1\nbinary 2\n",
+	} {
+		if r := f.holdfast(append([]string{"ids"}, strings.Fields(args)...)...).expect(t, exitOK); r.out != want {
+			t.Errorf("%s: %q", args, r.out)
+		}
+	}
+	f.before = func(w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+		_, _ = io.WriteString(w, `{"ids":["one"]}`)
+		return true
+	}
+	f.holdfast("ids", "--count", "2").expect(t, exitFailed)
+}
+
 func TestUsage(t *testing.T) {
 	f := newFake(t)
 	for _, args := range []string{
@@ -412,7 +431,7 @@ func TestUsage(t *testing.T) {
 		"create users", "create users --data {}", "delete", "delete a --if-match=", "query", "query c nonsense", "query c --filter [", "query c --sort :asc",
 		"query c --all --limit 5", "query c --timeout 5s", "query c --fields a..b", "changes x", "export", "export --collection c --prefix c/1/",
 		"export --prefix c/1/ --filter {}", "export --prefix c/1/ --strong=false", "export --collection c --resume", "export --collection c --filter {",
-		"export --collection c --out x --resume --force", "version x", "doctor x", "get a --token-file x --region y", "get a --nonsense", "load --output xml", "nonsense",
+		"export --collection c --out x --resume --force", "version x", "doctor x", "get a --token-file x --region y", "get a --nonsense", "ids x", "ids --layout oracle", "ids --count 0", "ids --count 1001", "ids --count x", "load --output xml", "nonsense",
 	} {
 		if r := f.holdfast(strings.Fields(args)...); r.code != exitUsage || r.out != "" || !strings.Contains(r.messages, "--help") {
 			t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.messages)
@@ -428,7 +447,7 @@ func TestHelpHasExamplesAndExitCodes(t *testing.T) {
 	if code := run(t.Context(), []string{"--help"}, root, root); code != exitOK || !strings.Contains(root.String(), "Exit codes of all commands") {
 		t.Errorf("%s", root)
 	}
-	for _, name := range []string{"get", "put", "create", "delete", "load", "query", "changes", "import", "export", "doctor", "version", "status", "quarantine", "jobs", "dead-letters", "reindex"} {
+	for _, name := range []string{"get", "put", "create", "delete", "load", "query", "changes", "ids", "import", "export", "doctor", "version", "status", "quarantine", "jobs", "dead-letters", "reindex"} {
 		var out bytes.Buffer
 		if code := run(t.Context(), []string{name, "--help"}, &out, &out); code != exitOK || !strings.Contains(out.String(), "Examples:") || !strings.Contains(root.String(), "\n  "+name+" ") {
 			t.Errorf("%s --help: %s", name, out.String())

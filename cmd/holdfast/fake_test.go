@@ -88,6 +88,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.query(w, body)
 	case r.URL.Path == "/changes":
 		f.changes(w, r)
+	case r.URL.Path == "/ids":
+		ids := make([]string, 0)
+		for n, _ := strconv.Atoi(r.URL.Query().Get("count")); len(ids) < n; {
+			ids = append(ids, fmt.Sprintf("%s %d", r.URL.Query().Get("layout"), len(ids)))
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"ids": ids})
 	case r.URL.Path == "/openapi.json":
 		_, _ = io.WriteString(w, "{}")
 	default:

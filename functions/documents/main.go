@@ -1,5 +1,5 @@
 // Command documents is the function behind every route but /query and
-// /collections: documents by id and by prefix, and the change feed.
+// /collections: documents by id and by prefix, the change feed, and ordered GUIDs.
 package main
 
 import (

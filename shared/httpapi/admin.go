@@ -23,7 +23,10 @@ type AdminOptions struct {
 	State   AdminState
 	Signals Signals
 	Letters DeadLetters
-	Version string           // of Holdfast, for the status
+	Version string // of Holdfast, for the status
+
+	RepairEvery time.Duration // how often repair is to run; 0: every minute
+
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger     // nil: discarded
 	Metrics *obs.Metrics     // nil: none
@@ -35,6 +38,7 @@ type admin struct {
 	signals Signals
 	letters DeadLetters
 	version string
+	every   time.Duration // that repair is to run
 	now     func() time.Time
 	log     *slog.Logger
 
@@ -51,7 +55,10 @@ func Admin(o AdminOptions) Handler {
 	if o.Log == nil {
 		o.Log = obs.Discard()
 	}
-	a := &admin{state: o.State, signals: o.Signals, letters: o.Letters, version: o.Version, now: o.Now, log: o.Log}
+	if o.RepairEvery <= 0 {
+		o.RepairEvery = repairEvery
+	}
+	a := &admin{state: o.State, signals: o.Signals, letters: o.Letters, version: o.Version, every: o.RepairEvery, now: o.Now, log: o.Log}
 	read := func(name string, get operation) *route {
 		return &route{name: name, methods: map[string]operation{http.MethodGet: get, http.MethodHead: get}}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/shared/doc"
+	"holdfast/shared/guid"
 	"holdfast/shared/obs"
 	"holdfast/shared/store"
 	"holdfast/shared/value"
@@ -50,14 +51,15 @@ type documents struct {
 	token func([]doc.Written) string
 	now   func() time.Time
 	log   *slog.Logger
+	ids   *guid.Generator
 
-	item, parent, list, load, bulk, changes, openapi *route
+	item, parent, list, load, bulk, changes, newIDs, openapi *route
 }
 
-// Documents makes the handler for /docs, /load, /bulk, /changes and
+// Documents makes the handler for /docs, /load, /bulk, /changes, /ids and
 // /openapi.json. It answers every other path with no-such-route.
 func Documents(o DocumentsOptions) Handler {
-	d := &documents{store: o.Store, token: o.Token, now: o.Now, log: o.Log}
+	d := &documents{store: o.Store, token: o.Token, now: o.Now, log: o.Log, ids: guid.NewGenerator(nil, nil)}
 	if d.now == nil {
 		d.now = time.Now
 	}
@@ -79,6 +81,7 @@ func Documents(o DocumentsOptions) Handler {
 	d.load = &route{name: "load", methods: map[string]operation{http.MethodPost: d.loadMany}}
 	d.bulk = &route{name: "bulk", methods: map[string]operation{http.MethodPost: d.writeBulk}}
 	d.changes = &route{name: "changes", methods: map[string]operation{http.MethodGet: d.readChanges, http.MethodHead: d.readChanges}}
+	d.newIDs = &route{name: "ids", methods: map[string]operation{http.MethodGet: d.makeIDs, http.MethodHead: d.makeIDs}}
 	d.openapi = &route{name: "openapi", methods: map[string]operation{http.MethodGet: serveOpenAPI, http.MethodHead: serveOpenAPI}}
 	return newHandler(d.route, o.Log, o.Metrics)
 }
@@ -97,6 +100,8 @@ func (d *documents) route(c *call) (*route, error) {
 		at = d.bulk
 	case c.Path == "/changes":
 		at = d.changes
+	case c.Path == "/ids":
+		at = d.newIDs
 	case c.Path == "/openapi.json":
 		at = d.openapi
 	default:

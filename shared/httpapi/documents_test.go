@@ -317,7 +317,7 @@ func TestParametersAreTakenExactly(t *testing.T) {
 		{"PUT", "/docs", "id"}, {"POST", "/docs", "id"}, {"DELETE", "/docs", "id"},
 		{"GET", "/docs", "startsWith"},
 		{"GET", "/docs?limit=3", "startsWith"},
-		{"POST", "/load?x=1", "x"}, {"POST", "/bulk?x=1", "x"}, {"GET", "/changes?x=1", "x"},
+		{"POST", "/load?x=1", "x"}, {"POST", "/bulk?x=1", "x"}, {"GET", "/changes?x=1", "x"}, {"GET", "/ids?x=1", "x"},
 	} {
 		body := map[string]string{"PUT": "{}", "POST": "{}"}[c.method]
 		media := typeJSON
@@ -337,7 +337,7 @@ func TestParametersAreTakenExactly(t *testing.T) {
 func TestRoutesAndMethods(t *testing.T) {
 	h, _ := newDocuments()
 	q, _ := newQuery()
-	for _, path := range []string{"/", "", "/nowhere", "/doc", "/docsx", "/docs.json", "/load/", "/batch", "/find-and-modify", "/ids", "/collections", "/status", "/query"} {
+	for _, path := range []string{"/", "", "/nowhere", "/doc", "/docsx", "/docs.json", "/load/", "/batch", "/find-and-modify", "/collections", "/status", "/query"} {
 		for _, method := range []string{"GET", "POST", "PATCH"} {
 			send(t, h, method, path, "").expect(t, 404, "no-such-route")
 		}
@@ -354,7 +354,7 @@ func TestRoutesAndMethods(t *testing.T) {
 		{h, "OPTIONS", "/docs/users/1", "DELETE, GET, HEAD, PUT"},
 		{h, "PATCH", "/docs/users/", "DELETE, GET, HEAD, POST, PUT"},
 		{h, "PATCH", "/docs", "DELETE, GET, HEAD, POST, PUT"},
-		{h, "GET", "/load", "POST"}, {h, "PUT", "/bulk", "POST"}, {h, "POST", "/changes", "GET, HEAD"}, {h, "POST", "/openapi.json", "GET, HEAD"},
+		{h, "GET", "/load", "POST"}, {h, "PUT", "/bulk", "POST"}, {h, "POST", "/changes", "GET, HEAD"}, {h, "POST", "/ids", "GET, HEAD"}, {h, "POST", "/openapi.json", "GET, HEAD"},
 		{q, "GET", "/query", "POST"}, {q, "get", "/query", "POST"},
 	} {
 		a := send(t, c.h, c.method, c.target, "{}").expect(t, 405, "method-not-allowed")
@@ -373,7 +373,7 @@ func TestIdempotencyKeyIsNeverIgnored(t *testing.T) {
 	}{
 		{h, "PUT", "/docs/users/1"}, {h, "PUT", "/docs?id=users/1"}, {h, "DELETE", "/docs/users/1"}, {h, "DELETE", "/docs?id=users/1"},
 		{h, "POST", "/docs/users/"}, {h, "POST", "/docs?id=users/"}, {h, "GET", "/docs/users/1"}, {h, "GET", "/docs?startsWith=users/1"},
-		{h, "POST", "/load"}, {h, "POST", "/bulk"}, {h, "GET", "/changes"}, {q, "POST", "/query"},
+		{h, "POST", "/load"}, {h, "POST", "/bulk"}, {h, "GET", "/changes"}, {h, "GET", "/ids"}, {q, "POST", "/query"},
 	} {
 		body := "{}"
 		if c.method == "GET" || c.method == "DELETE" {
@@ -492,6 +492,7 @@ func TestConditionsWhereTheyMeanNothing(t *testing.T) {
 		{documents, "GET", "/docs?startsWith=a/1", "", ""},
 		{documents, "GET", "/changes", "", ""},
 		{documents, "HEAD", "/changes", "", ""},
+		{documents, "GET", "/ids", "", ""},
 		{documents, "GET", "/openapi.json", "", ""},
 		{queries, "POST", "/query", `{"from":"a"}`, typeJSON},
 		{defined, "GET", "/collections", "", ""},

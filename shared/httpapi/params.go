@@ -66,14 +66,17 @@ func (q query) has(name string) bool {
 }
 
 // limit reads the parameter limit, a whole number from 1 to most.
-func (q query) limit(standard, most int) (int, error) {
-	text, given := q["limit"]
+func (q query) limit(standard, most int) (int, error) { return q.number("limit", standard, most) }
+
+// number reads a parameter that is a whole number from 1 to most.
+func (q query) number(name string, standard, most int) (int, error) {
+	text, given := q[name]
 	if !given {
 		return standard, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n < 1 || n > uint64(most) || text[0] == '0' {
-		return 0, inParameter(doc.Errorf(doc.InvalidRequest, "limit is a whole number from 1 to %d", most).With("limit", most), "limit")
+		return 0, inParameter(doc.Errorf(doc.InvalidRequest, "%s is a whole number from 1 to %d", name, most).With("limit", most), name)
 	}
 	return int(n), nil
 }

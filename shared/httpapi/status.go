@@ -26,7 +26,7 @@ type ProofStore interface {
 }
 
 const (
-	// repairEvery is how often repair runs by its schedule.
+	// repairEvery is how often repair runs unless the deployment says otherwise.
 	repairEvery = time.Minute
 	// lagLife is how long the indexer's last measure says something. Repair has
 	// a document written every minute, so an idle system has measures too.
@@ -105,6 +105,7 @@ func (a *admin) getStatus(ctx context.Context, c *call) (*Response, error) {
 // knowledge is what a status is made from.
 type knowledge struct {
 	now         time.Time
+	every       time.Duration    // that repair is to run
 	known       []doc.Collection // by name
 	definitions map[doc.Collection]collection.Definition
 	generations map[collection.Family][]collection.Generation
@@ -126,7 +127,7 @@ type knowledge struct {
 // has to answer.
 func (a *admin) gather(ctx context.Context) (*knowledge, error) {
 	k := &knowledge{
-		now: a.now(), definitions: map[doc.Collection]collection.Definition{}, proofs: map[collection.Family]map[int]store.Proof{},
+		now: a.now(), every: a.every, definitions: map[doc.Collection]collection.Definition{}, proofs: map[collection.Family]map[int]store.Proof{},
 		figures: map[doc.Collection]repair.CollectionFigures{},
 	}
 	var work errgroup.Group
@@ -317,7 +318,7 @@ func (k *knowledge) situation() jobs.Situation {
 	s := jobs.Situation{
 		Now: k.now, Lag: k.behind(), Pending: k.pending, DeadLetters: k.deadSignals, GivenUp: k.givenUp,
 		Jobs: []jobs.JobSituation{{
-			Name: repair.Name, Every: repairEvery, Started: k.record.Started, Failed: k.record.Outcome == jobs.Failed, Error: k.record.Error,
+			Name: repair.Name, Every: k.every, Started: k.record.Started, Failed: k.record.Outcome == jobs.Failed, Error: k.record.Error,
 		}},
 	}
 	if k.ran && k.record.Outcome != jobs.Failed {

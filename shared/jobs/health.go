@@ -51,8 +51,9 @@ type Problem struct {
 
 // Limits of what is taken for healthy.
 const (
-	// ProofLife is how old a proof may be. A new one comes every minute, and
-	// reaches to the feed's margin before its own beginning.
+	// ProofLife is how old a proof may be, or more where repair runs less often
+	// than every minute. Each run makes a new one, which reaches to the feed's
+	// margin before its own beginning.
 	ProofLife = 5 * time.Minute
 	// LagLimit is how long a change may take to the index.
 	LagLimit = 5 * time.Minute
@@ -70,8 +71,12 @@ func Judge(s Situation) []Problem {
 		j.job(job)
 	}
 	j.letters(s)
+	life := ProofLife
+	for _, job := range s.Jobs {
+		life = max(life, missedRuns*job.Every)
+	}
 	for _, index := range s.Indexes {
-		j.index(index)
+		j.index(index, life)
 	}
 	j.feed(s)
 	j.lag(s)
@@ -126,7 +131,7 @@ func (j *judgement) letters(s Situation) {
 	}
 }
 
-func (j *judgement) index(x IndexSituation) {
+func (j *judgement) index(x IndexSituation, life time.Duration) {
 	switch age := j.now.Sub(x.Through); {
 	case x.Building:
 		if still := j.now.Sub(x.Moved); still > BuildLimit {
@@ -136,7 +141,7 @@ func (j *judgement) index(x IndexSituation) {
 	case x.Through.IsZero():
 		j.add("not-proven", fmt.Sprintf("Nothing is proven yet about %s.", x.Name),
 			"Wait for the first proofs, which take a few minutes. If they do not come: holdfast jobs repair.")
-	case age > ProofLife:
+	case age > life:
 		detail := fmt.Sprintf("%s is proven complete only up to %s, %s ago", sentence(x.Name), moment(x.Through), span(age))
 		if x.Missing > 0 {
 			detail += fmt.Sprintf("; it lacked %s", count(x.Missing, "change", "changes"))

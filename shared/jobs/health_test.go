@@ -29,6 +29,7 @@ func TestHealth(t *testing.T) {
 		"an old proof": {read(func(x *IndexSituation) { x.Through, x.Missing = now.Add(-6*time.Minute), 3 }),
 			"proof-old", "The shared index is proven complete only up to 2026-03-10 11:54:00 UTC, 6 min ago; it lacked 3 changes."},
 		"a proof about to be old": {read(func(x *IndexSituation) { x.Through = now.Add(-ProofLife) }), "", ""},
+		"a proof of rare runs":    {func(s *Situation) { s.Jobs[0].Every, s.Indexes[0].Through = time.Hour, now.Add(-4*time.Hour) }, "", ""},
 		"no proof":                {read(func(x *IndexSituation) { x.Through = time.Time{} }), "not-proven", "about the shared index"},
 		"a slow feed":             {func(s *Situation) { s.FeedLag = wait(5001 * time.Millisecond) }, "feed-slow", "was 5 s behind. Nothing is proven while that is above half of its margin of 10 s."},
 		"a feed that never shows": {func(s *Situation) { s.FeedLag = nil }, "feed-slow", "was more than 5 s behind"},

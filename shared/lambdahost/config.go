@@ -26,7 +26,8 @@ type Config struct {
 	BarrierMargin  time.Duration `env:"HOLDFAST_BARRIER_MARGIN" envDefault:"2s"`      // what a wait as of now lets the change feed catch up
 	TombstoneLife  time.Duration `env:"HOLDFAST_TOMBSTONE_LIFE" envDefault:"720h"`    // how long a delete stays visible
 
-	RepairSettle time.Duration `env:"HOLDFAST_REPAIR_SETTLE"` // how long after its announcement everyone writes to a new index; 0: the standard
+	RepairEvery  time.Duration `env:"HOLDFAST_REPAIR_EVERY" envDefault:"1m"` // how often repair's schedule calls it, for who judges whether it does
+	RepairSettle time.Duration `env:"HOLDFAST_REPAIR_SETTLE"`                // how long after its announcement everyone writes to a new index; 0: the standard
 
 	LogLevel string `env:"HOLDFAST_LOG_LEVEL" envDefault:"info"` // debug, info, warn or error
 

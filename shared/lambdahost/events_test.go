@@ -53,6 +53,7 @@ var httpEvents = map[string]struct {
 	"http-load":               {method: "POST", path: "/load", body: `{"ids":["users/1","users/absent"]}`},
 	"http-bulk":               {method: "POST", path: "/bulk", body: `{"id":"users/1","data":{"name":"Ada"}}` + "\n" + `{"id":"users/2","delete":true}` + "\n"},
 	"http-changes":            {method: "GET", path: "/changes", query: "limit=10"},
+	"http-ids":                {method: "GET", path: "/ids", query: "layout=sqlserver&count=3"},
 	"http-openapi":            {method: "GET", path: "/openapi.json"},
 	"http-prefix":             {method: "GET", path: "/docs", query: "startsWith=users%2F1%2F&limit=2&matches=account%2F*"},
 	"http-prefix-gzip":        {method: "GET", path: "/docs", query: "startsWith=users%2F1&limit=1000", header: http.Header{"Accept-Encoding": {"gzip, deflate, br"}}},

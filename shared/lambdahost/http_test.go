@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"holdfast/shared/httpapi"
+	"holdfast/shared/pipeline"
 )
 
 // echo keeps the request and answers with a fixed response.
@@ -177,6 +179,13 @@ func TestWhatIsNotConfiguredIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := app.Relay(); err == nil || !strings.Contains(err.Error(), "without queues") {
+		t.Errorf("%v", err)
+	}
+	app, err = Build(app.config, Surroundings{Queues: func(aws.Config, string) Queues { return silentQueues{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if h, err := app.Query(nil); err != nil || h == nil {
 		t.Errorf("%v", err)
 	}
@@ -187,3 +196,13 @@ func TestWhatIsNotConfiguredIsNamed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// silentQueues are queues that nobody asks anything.
+type silentQueues struct{}
+
+func (silentQueues) Signals(string) pipeline.Queue { return silentQueue{} }
+func (silentQueues) Letters(string, string, pipeline.Sender) httpapi.DeadLetters {
+	return nil
+}
+
+type silentQueue struct{ pipeline.Queue }

@@ -102,7 +102,7 @@ func (a *App) Admin() (httpapi.Handler, error) {
 	return httpapi.Admin(httpapi.AdminOptions{
 		State: a.store.State(), Signals: queue,
 		Letters: a.queues().Letters(a.config.DeadLettersURL, a.config.GivenUpURL, queue),
-		Version: obs.Version(), Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
+		Version: obs.Version(), RepairEvery: a.config.RepairEvery, Now: a.clock.Now, Log: a.log, Metrics: a.metrics,
 	}), nil
 }
 

@@ -47,13 +47,14 @@ type functions struct {
 }
 
 // buildFunctions makes the handlers. Their logs and metrics go to log.
-func buildFunctions(p *provided, log io.Writer, level slog.Level) (*functions, error) {
+func buildFunctions(p *provided, every time.Duration, log io.Writer, level slog.Level) (*functions, error) {
 	environment := map[string]string{
 		"HOLDFAST_DOCUMENTS_TABLE":    documentsTable,
 		"HOLDFAST_STATE_TABLE":        stateTable,
 		"HOLDFAST_SIGNALS_QUEUE_URL":  p.signalsURL,
 		"HOLDFAST_DEAD_LETTERS_URL":   p.deadURL,
 		"HOLDFAST_RELAY_FAILURES_URL": p.givenUpURL,
+		"HOLDFAST_REPAIR_EVERY":       every.String(),
 		"HOLDFAST_REPAIR_SETTLE":      settle.String(),
 		"HOLDFAST_OPENSEARCH_URL":     p.reach[engines.OpenSearch],
 		"HOLDFAST_OPENSEARCH_SIGNED":  "false",
@@ -154,9 +155,6 @@ const (
 // schedules are the rates at which repair is called. Two calls at a time do no
 // harm: the second does nothing.
 func (f *functions) schedules(every time.Duration, log *slog.Logger) []Schedule {
-	if every <= 0 {
-		every = DefaultRepairEvery
-	}
 	run := func(mode repair.Mode) func(context.Context) error {
 		return func(ctx context.Context) error {
 			_, err := callScheduled(ctx, repairFunction, log, f.repair, lambdahost.RepairEvent{Mode: mode})

@@ -44,8 +44,8 @@ type Options struct {
 
 	RepairEvery time.Duration // how often repair runs; 0: DefaultRepairEvery
 
-	// Visibility is how long the queue hides a message that it handed out; 0: six
-	// times what the indexer may take, as AWS asks for. It is not less than once.
+	// Visibility is how long the queue hides a message that it handed out, at least
+	// ShortestVisibility; 0: six times that, as AWS asks for.
 	Visibility time.Duration
 
 	// Engines are the URLs of engines that run already and are used instead of
@@ -57,6 +57,10 @@ type Options struct {
 	// part, go to the engine itself.
 	Reach map[engines.Name]string
 }
+
+// ShortestVisibility is what the indexer may take: a message must not be handed
+// out again while it is being worked on.
+var ShortestVisibility = indexerFunction.Timeout
 
 // Stack is a running Holdfast.
 type Stack struct {
@@ -95,8 +99,17 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Address == "" {
 		o.Address = DefaultAddress
 	}
+	if o.RepairEvery <= 0 {
+		o.RepairEvery = DefaultRepairEvery
+	}
 	if o.DataDir == "" {
 		return nil, errors.New("a stack needs a data directory")
+	}
+	if o.Visibility == 0 {
+		o.Visibility = 6 * ShortestVisibility
+	}
+	if o.Visibility < ShortestVisibility {
+		return nil, fmt.Errorf("messages are hidden for %s; the indexer may take %s", o.Visibility, ShortestVisibility)
 	}
 	logs := filepath.Join(o.DataDir, "log")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
@@ -157,7 +170,7 @@ func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
 	if err != nil {
 		return err
 	}
-	fns, err := buildFunctions(p, s.logFile, o.LogLevel)
+	fns, err := buildFunctions(p, o.RepairEvery, s.logFile, o.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -241,13 +254,7 @@ func provide(ctx context.Context, o Options) (*provided, error) {
 	if p.deadURL, err = ensureQueue(ctx, p.queues, deadSignals, 30*time.Second, ""); err != nil {
 		return nil, err
 	}
-	// Six times the function's time is what AWS asks for, so that a message
-	// is not handed out again while it is being worked on.
-	hidden := 6 * indexerFunction.Timeout
-	if o.Visibility > 0 {
-		hidden = max(o.Visibility, indexerFunction.Timeout)
-	}
-	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, hidden, deadSignals); err != nil {
+	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, o.Visibility, deadSignals); err != nil {
 		return nil, err
 	}
 	p.givenUpURL, err = ensureQueue(ctx, p.queues, givenUpQueue, 30*time.Second, "")

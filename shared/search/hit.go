@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -118,25 +117,23 @@ func unquote(quoted []byte) (string, error) {
 	if next < 0 {
 		return string(quoted), nil
 	}
-	var b strings.Builder
-	b.Grow(len(quoted))
+	b := make([]byte, 0, len(quoted))
 	for rest := quoted; ; {
-		b.Write(rest[:next])
+		b = append(b, rest[:next]...)
 		switch c := rest[next+1]; c {
 		case '"', '\\', '/':
-			b.WriteByte(c)
+			b = append(b, c)
 		case 'n':
-			b.WriteByte('\n')
+			b = append(b, '\n')
 		case 't':
-			b.WriteByte('\t')
+			b = append(b, '\t')
 		default:
 			text, err := jsontext.AppendUnquote(nil, slices.Concat([]byte{'"'}, quoted, []byte{'"'}))
 			return string(text), err
 		}
 		rest = rest[next+2:]
 		if next = bytes.IndexByte(rest, '\\'); next < 0 {
-			b.Write(rest)
-			return b.String(), nil
+			return string(append(b, rest...)), nil
 		}
 	}
 }

@@ -101,22 +101,17 @@ func (c *Client) searches(ctx context.Context, indexes []string, bodies ...objec
 		left := max(time.Until(end), time.Millisecond)
 		about["cancel_after_time_interval"] = strconv.FormatInt(left.Milliseconds(), 10) + "ms"
 	}
-	header, err := json.Marshal(about)
-	if err != nil {
-		return nil, fmt.Errorf("write a search: %w", err)
-	}
-	var request bytes.Buffer
+	request := make([]byte, 0, 2048)
 	for _, body := range bodies {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("write a search: %w", err)
+		for _, line := range []object{about, body} {
+			var err error
+			if request, err = appendDSL(request, line); err != nil {
+				return nil, fmt.Errorf("write a search: %w", err)
+			}
+			request = append(request, '\n')
 		}
-		request.Write(header)
-		request.WriteByte('\n')
-		request.Write(text)
-		request.WriteByte('\n')
 	}
-	a, err := c.read(ctx, http.MethodPost, "/_msearch?filter_path="+foundPath, request.Bytes())
+	a, err := c.read(ctx, http.MethodPost, "/_msearch?filter_path="+foundPath, request)
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -46,8 +46,11 @@ func (w *World) act(self *Process, a *actor, ops []Op, plant *Plant, all *sync.W
 
 // body is the document that an operation writes.
 func body(op Op) map[string]any {
-	data := map[string]any{"n": json.Number(strconv.Itoa(op.N)), "t": "text"}
-	if op.N%5 == 0 {
+	data := map[string]any{"n": json.Number(strconv.Itoa(op.N))}
+	switch op.N % 6 {
+	case 0:
+		data["t"] = "text"
+	case 1:
 		data["o"] = map[string]any{"a": []any{true, nil, json.Number("1")}}
 	}
 	if op.Kind == Poison {

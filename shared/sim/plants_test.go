@@ -28,6 +28,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			for _, seed := range f.order() {
 				c := sim.Config{Seed: seed, Ops: 600, NoRepair: f.alone}
 				planted := c

@@ -34,6 +34,7 @@ type Result struct {
 	Lines      []string
 	Violations []Violation
 	Faults     map[string]int
+	Began      time.Time
 	Virtual    time.Duration // how long the run took by the clock of its world
 	Settled    time.Duration // how long after the last fault everything was right
 }
@@ -69,7 +70,7 @@ func run(c Config) Result {
 		rates.LateMost = min(rates.LateMost, 10*time.Minute)
 	}
 	w.rates = rates
-	w.margin = []time.Duration{10 * time.Second, 10 * time.Second, 150 * time.Second}[r.IntN(3)]
+	w.margin = []time.Duration{10 * time.Second, 10 * time.Second, 150 * time.Second}[w.random("margin").IntN(3)]
 	// What is usual for the feed has to fit into the margin with the errors of
 	// clocks and the time of a write; a feed that is slower is stalled as a
 	// whole, and that is seen by its measure.
@@ -114,8 +115,8 @@ func run(c Config) Result {
 	w.running.Wait()
 	w.dismiss()
 	return Result{
-		Trace: w.trace, Events: w.events, Points: w.points, Script: ops, Lines: w.lines, Violations: w.violations,
-		Faults: w.faults, Virtual: w.now().Sub(start), Settled: settled,
+		Trace: w.trace, Events: w.events, Points: w.crashable, Script: ops, Lines: w.lines, Violations: w.violations,
+		Faults: w.faults, Began: start, Virtual: w.now().Sub(start), Settled: settled,
 	}
 }
 
@@ -159,7 +160,7 @@ func (w *World) settle() time.Duration {
 // janitor is the table's time to live.
 func (w *World) janitor(p *Process) {
 	for !w.stopping {
-		p.sleep(time.Hour)
+		p.sleep(min(max(w.Table.reapDelay, time.Minute), time.Hour))
 		w.mu.Lock()
 		w.Table.reap()
 		w.mu.Unlock()
@@ -172,7 +173,7 @@ func (w *World) calm() {
 	defer w.mu.Unlock()
 	w.rates = Rates{}
 	clear(w.outages)
-	w.crash.at = 0
+	w.crash.at, w.crashable = 0, w.points
 	w.asleep = time.Time{}
 	w.Queue.redrive()
 	// What other tools did and the stream lost is found by the comparison of

@@ -21,7 +21,11 @@ func (w *World) trouble(_ context.Context, p *Process, a *actor, op Op) {
 	case ForeignEdit:
 		w.Table.foreignEdit(p, op.ID, body(op))
 	case ForeignRemove:
-		w.Table.foreignRemove(p, op.ID)
+		// A tombstone that goes before its signal has arrived leaves a document
+		// in the index that only the comparison of everything finds.
+		if i := w.Table.items[op.ID]; w.repairs || i != nil && !i.deleted {
+			w.Table.foreignRemove(p, op.ID)
+		}
 	case Outage:
 		w.outages[Engine(op.Arg)] = now.Add(op.For)
 	case FeedStall:

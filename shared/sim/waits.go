@@ -97,8 +97,10 @@ func (w *World) fresh(s doc.Signal, waited freshness.Waited) bool {
 				continue
 			}
 			i := w.Index.of(g)
-			if i == nil || i.begun.Add(readLife).After(now) {
-				return true // it was lost meanwhile
+			// An index that was lost is noticed by the next run of repair. Until
+			// then what was proven of it is believed.
+			if proof := w.State.proofs[proofKey{family, g.Number}]; i == nil || i.begun.Add(readLife).After(now) || i.begun.After(proof.At) && !proof.At.IsZero() {
+				return true
 			}
 			if v := i.visible(s.ID, now); v != nil && v.version >= s.Version {
 				return true

@@ -34,6 +34,8 @@ type World struct {
 	crash   crashPlan
 	points  int // places met so far where a crash can happen
 
+	crashable int // of these, before the faults ended
+
 	taken    map[int64]bool // moments at which somebody wakes
 	spawned  map[string]int
 	running  sync.WaitGroup

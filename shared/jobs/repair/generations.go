@@ -41,7 +41,7 @@ func (x *run) tendFamily(ctx context.Context, family collection.Family) error {
 	}
 	latest, ok := x.latest(family)
 	if !ok {
-		return nil // the first document begins it
+		return nil // the first document begins it, or the pass that finds one
 	}
 	if latest.Projector > search.Projector {
 		return nil // a newer program looks after it
@@ -60,6 +60,36 @@ func (x *run) tendFamily(ctx context.Context, family collection.Family) error {
 	}
 	latest, _ = x.latest(family)
 	return x.succeed(ctx, user, family, latest)
+}
+
+// beginFamilies begins the indexes of a collection that has documents and no
+// index yet. An indexer does that when it hears of the first document; where it
+// never heard of any, a pass finds them.
+func (x *run) beginFamilies(ctx context.Context, c doc.Collection) error {
+	d := x.definition(c)
+	for _, family := range d.Writes() {
+		if _, there := x.latest(family); there {
+			continue
+		}
+		g := collection.Next(d, family, x.generations[family], search.Projector, x.Now().UTC().Truncate(time.Microsecond))
+		err := x.State.PutGeneration(ctx, g, nil)
+		if doc.KindOf(err) == doc.VersionConflict {
+			if err := x.readGenerations(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		x.generations[family] = append(x.generations[family], g)
+		if err := x.Index.Ensure(ctx, g); err != nil {
+			x.unwell = true
+			return err
+		}
+		x.want("an index was begun") // this pass does not look at it
+	}
+	return nil
 }
 
 // userOf is a collection whose documents are written to the family.

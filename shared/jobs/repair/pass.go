@@ -197,6 +197,9 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 		if d.Live(now) {
 			p.count(c)
 		}
+		if err := x.beginFamilies(ctx, c); err != nil {
+			return err
+		}
 		for _, g := range x.written(c) {
 			from, looked := p.From[noteKey(g)]
 			// Of what is proven, the change feed proves the rest. Elsewhere an id

@@ -96,8 +96,8 @@ type Options struct {
 	// Budget is how long a run works. The lease lasts twice as long and a minute,
 	// the function's timeout has to lie between. 0: DefaultBudget.
 	Budget time.Duration
-	// Patience is how long a run waits for the index to get what was captured.
-	// 0: DefaultPatience.
+	// Patience is how long a run waits for the index to get what was captured, a
+	// third of the budget at most. 0: DefaultPatience.
 	Patience      time.Duration
 	Settle        time.Duration // 0: DefaultSettle
 	CompareEvery  time.Duration // 0: DefaultEvery
@@ -125,6 +125,8 @@ func New(o Options) *Repair {
 			*d.value = d.standard
 		}
 	}
+	// Whatever is waited for, the larger part of a run is for work.
+	o.Patience = min(o.Patience, o.Budget/3)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -12,6 +12,7 @@ import (
 // seen is all that was looked at in the end.
 type seen struct {
 	writes map[doc.ID][]write  // what the writers know
+	sights []sight             // what loads showed meanwhile
 	table  map[doc.ID]held     // by loads
 	feed   map[doc.ID]standing // by the change feed
 	index  []found             // by a query for everything
@@ -31,8 +32,8 @@ type Findings struct {
 	// Unfound are documents of the table that a query does not find as they are.
 	Unfound int `json:"unfound"`
 	// Disorder are versions that went back in time, writes that were refused and
-	// happened, conditions that did not hold, and a feed that says something else
-	// than the table.
+	// happened, conditions that did not hold, loads that showed less than had been
+	// acknowledged before, and a feed that says something else than the table.
 	Disorder int `json:"disorder"`
 
 	// Examples say which, the first of each kind.
@@ -78,8 +79,40 @@ func check(s seen) *Findings {
 			f.add(&f.Extra, "%s is in the change feed and was never written", id)
 		}
 	}
+	for _, x := range s.sights {
+		f.checkSight(x, s.writes[x.id])
+	}
 	f.checkIndex(s)
 	return f
+}
+
+// checkSight checks what one load showed: nothing older than what had been
+// acknowledged when it began, and nothing that was refused.
+func (f *Findings) checkSight(x sight, writes []write) {
+	var top write
+	for _, w := range writes {
+		if w.outcome == acknowledged && w.ended < x.begun && w.version > top.version {
+			top = w
+		}
+	}
+	if !x.live {
+		deleted := slices.ContainsFunc(writes, func(w write) bool {
+			return w.delete && (w.outcome == unknown || w.outcome == acknowledged && w.version >= top.version)
+		})
+		if top.version > 0 && !deleted {
+			f.add(&f.Disorder, "%s was acknowledged at %d, and a load after that showed nothing", x.id, top.version)
+		}
+		return
+	}
+	i := slices.IndexFunc(writes, func(w write) bool { return !w.delete && w.sum == x.sum })
+	switch {
+	case x.version < top.version:
+		f.add(&f.Disorder, "%s was acknowledged at %d, and a load after that showed %d", x.id, top.version, x.version)
+	case i < 0:
+		f.add(&f.Disorder, "a load showed %s at %d with a content that nobody wrote", x.id, x.version)
+	case writes[i].outcome == refused:
+		f.add(&f.Disorder, "a load showed %s at %d by a write that was refused", x.id, x.version)
+	}
 }
 
 // checkStanding checks how one document stands in the table: as an acknowledged

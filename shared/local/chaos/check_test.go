@@ -57,6 +57,14 @@ func healthy() seen {
 	} {
 		s.writes[w.id] = append(s.writes[w.id], w)
 	}
+	s.sights = []sight{
+		{"a/1", 1500 * time.Millisecond, true, held{10, "one a"}}, // before the second write
+		{"a/1", 1500 * time.Millisecond, true, held{20, "one b"}}, // or just after
+		{"a/2", 2500 * time.Millisecond, false, held{}},
+		{"a/3", 2500 * time.Millisecond, true, held{40, "three"}},
+		{"a/4", 2500 * time.Millisecond, false, held{}},
+		{"a/5", 2500 * time.Millisecond, false, held{}},
+	}
 	return s
 }
 
@@ -121,8 +129,16 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 		"a write was lost to a condition": {func(s *seen) {
 			s.writes["a/1"] = append(s.writes["a/1"], put("a/1", 15, "one c", 2))
 		}, Findings{Disorder: 1}},
-		"the feed is behind the table": {func(s *seen) { s.feed["a/1"] = standing{10, false} }, Findings{Disorder: 1}},
-		"the feed knows no delete":     {func(s *seen) { s.feed["a/2"] = standing{30, false} }, Findings{Disorder: 1, Lost: 1}},
+		"a load showed what was over": {func(s *seen) { s.sights[1].begun, s.sights[1].held = 3*time.Second, held{10, "one a"} }, Findings{Disorder: 1}},
+		"a load showed nothing":       {func(s *seen) { s.sights[0] = sight{"a/1", 3 * time.Second, false, held{}} }, Findings{Disorder: 1}},
+		"a load showed a document after its last delete": {func(s *seen) {
+			s.sights[2] = sight{"a/2", 3 * time.Second, true, held{30, "two"}}
+		}, Findings{Disorder: 1}},
+		"a load showed nothing after a re-creation": {func(s *seen) { s.sights[5].begun = 4 * time.Second }, Findings{Disorder: 1}},
+		"a load showed what was refused":            {func(s *seen) { s.sights[3].held = held{40, "three too"} }, Findings{Disorder: 1}},
+		"a load showed what nobody wrote":           {func(s *seen) { s.sights[0].sum = "rubbish" }, Findings{Disorder: 1}},
+		"the feed is behind the table":              {func(s *seen) { s.feed["a/1"] = standing{10, false} }, Findings{Disorder: 1}},
+		"the feed knows no delete":                  {func(s *seen) { s.feed["a/2"] = standing{30, false} }, Findings{Disorder: 1, Lost: 1}},
 		"a deleted document is found": {func(s *seen) {
 			s.index = append(s.index, found{"a/2", held{30, "two"}})
 		}, Findings{Extra: 1}},

@@ -36,10 +36,19 @@ type write struct {
 	version doc.Version // when acknowledged; 0: a delete that found nothing
 }
 
+// sight is what a load showed of a document in the middle of everything.
+type sight struct {
+	id    doc.ID
+	begun time.Duration
+	live  bool
+	held
+}
+
 // ledger is the record of all writes. It is safe for concurrent use.
 type ledger struct {
 	mu      sync.Mutex
 	writes  map[doc.ID][]write
+	sights  []sight
 	created []int // documents, by their number in the source, whose first write was acknowledged
 	counts  struct{ acknowledged, unknown, refused, deletes, conditional int }
 	answers map[string]int // instead of acknowledgements
@@ -78,6 +87,13 @@ func (l *ledger) note(w write) {
 			l.counts.conditional++
 		}
 	}
+}
+
+// saw keeps what a load showed.
+func (l *ledger) saw(s sight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sights = append(l.sights, s)
 }
 
 // imported notes that a document of the source has been written.

@@ -24,6 +24,8 @@ type Result struct {
 	Gone      int          `json:"gone"`      // that were deleted in the end
 	Writes    WriteFigures `json:"writes"`
 
+	Loads int `json:"loads"` // of documents, in the middle of it, that were answered
+
 	Kills    map[string]int            `json:"kills"`    // by what was killed
 	Stacks   int                       `json:"stacks"`   // processes of the stack that served, one after the other
 	Requests map[string]int            `json:"requests"` // between functions and engines, by engine

@@ -26,7 +26,7 @@ func (x *run) verify(ctx context.Context, r *Result) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case limited.Err() != nil:
+	case err != nil && limited.Err() != nil:
 		r.Problems = append(r.Problems, fmt.Sprintf("while %s, the time of %s was up; %d documents differed", x.progress().Doing, x.Within, x.differ.Load()))
 	case err != nil:
 		return err
@@ -38,7 +38,7 @@ func (x *run) verify(ctx context.Context, r *Result) error {
 // that is proven.
 func (x *run) converge(ctx context.Context, r *Result) error {
 	x.does("converging")
-	begun, moment := x.age(), time.Now() // by which everything had been written
+	begun, moment := x.age(), time.Now()             // by which everything had been written
 	ids := slices.Sorted(maps.Keys(x.ledger.writes)) // nobody writes any more
 	table, err := x.api.loaded(ctx, ids)
 	if err != nil {
@@ -184,7 +184,7 @@ func (x *run) lastPass(ctx context.Context) (pass *repair.PassFigures, waits boo
 // inspect reads everything and holds it against the record.
 func (x *run) inspect(ctx context.Context, r *Result) error {
 	x.does("checking")
-	s := seen{writes: x.ledger.writes, feed: map[doc.ID]standing{}}
+	s := seen{writes: x.ledger.writes, sights: x.ledger.sights, feed: map[doc.ID]standing{}}
 	var err error
 	if s.index, err = x.api.queried(ctx, x.Documents.Collections(), true); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (x *run) inspect(ctx context.Context, r *Result) error {
 	if s.table, err = x.api.loaded(ctx, slices.Sorted(maps.Keys(ids))); err != nil {
 		return err
 	}
-	r.Findings = *check(s)
+	r.Findings, r.Loads = *check(s), len(s.sights)
 	r.Live, r.Gone = len(s.table), len(ids)-len(s.table)
 	if p := r.Comparison; p != nil {
 		if n := p.Missing + p.Older + p.Different + p.Extra + p.Ahead + p.Foreign; n > 0 {

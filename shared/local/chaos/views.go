@@ -77,13 +77,32 @@ func (a *api) loaded(ctx context.Context, ids []doc.ID) (map[doc.ID]held, error)
 	return all, first
 }
 
+// loadPage is an answer to a load. An absent document is nil.
+type loadPage struct {
+	Documents map[doc.ID]*envelope
+	Remaining []doc.ID
+}
+
+// load loads documents, once.
+func (a *api) load(ctx context.Context, ids []doc.ID) (page loadPage, err error) {
+	body, err := json.Marshal(map[string]any{"ids": ids})
+	if err != nil {
+		return page, err
+	}
+	status, answer, err := a.send(ctx, http.MethodPost, "/load", nil, body)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("/load is answered with %d", status)
+	}
+	if err != nil {
+		return page, err
+	}
+	return page, json.Unmarshal(answer, &page)
+}
+
 func (a *api) loadChunk(ctx context.Context, ids []doc.ID) (map[doc.ID]held, error) {
 	found := map[doc.ID]held{}
 	for len(ids) > 0 {
-		var page struct {
-			Documents map[doc.ID]*envelope
-			Remaining []doc.ID
-		}
+		var page loadPage
 		if _, err := a.read(ctx, http.MethodPost, "/load", map[string]any{"ids": ids}, &page); err != nil {
 			return nil, err
 		}

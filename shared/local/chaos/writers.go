@@ -18,14 +18,14 @@ import (
 	"holdfast/shared/value"
 )
 
-// What a round of a writer is made of: one bulk request, and now and then a
-// single one that demands a version.
+// What a round of a writer is made of: one bulk request, a load of some of what it
+// wrote, and a single write that demands a version.
 const (
 	perRound    = 20   // new documents
 	updateShare = 0.25 // changes beside each new document
 	deleteShare = 0.1
-	aloneShare  = 0.3 // single requests beside each bulk
-	idleChanges = 4   // changes of a round when there is nothing new at the moment
+	perLook     = 10 // documents that are loaded
+	idleChanges = 4  // changes of a round when there is nothing new at the moment
 	idlePause   = 150 * time.Millisecond
 	failPause   = 400 * time.Millisecond
 )
@@ -83,10 +83,7 @@ func (w *writer) work(ctx context.Context) error {
 		if len(batch) == 0 && w.intake.empty() && w.calm.Load() {
 			return nil
 		}
-		through, err := w.bulk(ctx, batch)
-		if err == nil && w.chance.Float64() < aloneShare {
-			err = w.alone(ctx)
-		}
+		through, err := w.round(ctx, batch)
 		switch {
 		case err != nil:
 			return err
@@ -156,14 +153,49 @@ func (w *writer) lines(batch []int) (lines []line) {
 	return lines
 }
 
-// bulk writes a round by one request. through tells whether all of it was
+// round does one round. through tells whether all of its bulk request was
 // acknowledged.
-func (w *writer) bulk(ctx context.Context, batch []int) (through bool, err error) {
+func (w *writer) round(ctx context.Context, batch []int) (through bool, err error) {
 	lines := w.lines(batch)
-	through = true
 	if len(lines) == 0 {
-		return through, nil
+		return true, nil
 	}
+	through, err = w.bulk(ctx, lines)
+	if err != nil {
+		return through, err
+	}
+	w.look(ctx, lines[:min(len(lines), perLook)])
+	return through, w.alone(ctx)
+}
+
+// look loads what was just written, and perhaps is written again by others, and
+// notes what is shown. A load that fails shows nothing.
+func (w *writer) look(ctx context.Context, lines []line) {
+	ids := make([]doc.ID, len(lines))
+	for i, l := range lines {
+		ids[i] = l.id
+	}
+	begun := w.age()
+	page, err := w.api.load(ctx, ids)
+	if err != nil {
+		return
+	}
+	for id, e := range page.Documents {
+		s := sight{id: id, begun: begun}
+		if e != nil {
+			if s.held, err = e.held(); err != nil {
+				s.sum = "none" // which nobody wrote
+			}
+			s.live = true
+		}
+		w.ledger.saw(s)
+	}
+}
+
+// bulk writes lines by one request. through tells whether all of them were
+// acknowledged.
+func (w *writer) bulk(ctx context.Context, lines []line) (through bool, err error) {
+	through = true
 	texts := make([][]byte, len(lines))
 	for i, l := range lines {
 		texts[i] = l.text

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -98,4 +99,23 @@ func (c *Client) Changes(ctx context.Context, collection, after string, limit in
 		return page, err
 	}
 	return page, c.read(res.Body, &page)
+}
+
+// IDs has ordered GUIDs made, at most 1000.
+func (c *Client) IDs(ctx context.Context, layout string, count int) ([]string, error) {
+	q := url.Values{"layout": {layout}, "count": {strconv.Itoa(count)}}
+	res, err := c.Do(ctx, Request{Method: http.MethodGet, Path: "/ids", Query: q, Repeatable: true})
+	if err != nil {
+		return nil, err
+	}
+	var made struct {
+		IDs []string `json:"ids"`
+	}
+	if err := c.read(res.Body, &made); err != nil {
+		return nil, err
+	}
+	if len(made.IDs) != count {
+		return nil, fmt.Errorf("%s made %d identifiers, not %d", c.Endpoint(), len(made.IDs), count)
+	}
+	return made.IDs, nil
 }
