@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/caarlos0/env/v11"
+
 	"holdfast/shared/lambdahost"
 	"holdfast/shared/obs"
 )
@@ -23,7 +25,7 @@ func Run(function string, queues lambdahost.OpenQueues, start func(*lambdahost.A
 }
 
 func run(function string, queues lambdahost.OpenQueues, start func(*lambdahost.App) error) error {
-	c, err := lambdahost.ReadConfig(os.Getenv)
+	c, err := env.ParseAs[lambdahost.Config]()
 	if err != nil {
 		return fmt.Errorf("reading the environment: %w", err)
 	}

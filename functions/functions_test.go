@@ -47,8 +47,8 @@ func TestWhatIsWrongWithTheEnvironmentIsNamed(t *testing.T) {
 		"region":    {"AWS_REGION", "", "AWS_REGION"},
 		"no tables": {"HOLDFAST_LOG_LEVEL", "info", "documents table"},
 		"level":     {"HOLDFAST_LOG_LEVEL", "loud", "loud"},
-		"duration":  {"HOLDFAST_TOMBSTONE_LIFE", "a month", "HOLDFAST_TOMBSTONE_LIFE"},
-		"number":    {"HOLDFAST_INDEX_REPLICAS", "one", "HOLDFAST_INDEX_REPLICAS"},
+		"duration":  {"HOLDFAST_TOMBSTONE_LIFE", "a month", "TombstoneLife"},
+		"number":    {"HOLDFAST_INDEX_REPLICAS", "one", "IndexReplicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(c.variable, c.value)

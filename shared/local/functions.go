@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caarlos0/env/v11"
+
 	"holdfast/shared/doc"
 	"holdfast/shared/jobs/repair"
 	"holdfast/shared/lambdahost"
@@ -63,7 +65,7 @@ func buildFunctions(p *provided, every time.Duration, log io.Writer, level slog.
 		"HOLDFAST_DYNAMODB_ENDPOINT":  p.reach[engines.DynamoDB],
 		"HOLDFAST_SQS_ENDPOINT":       p.reach[engines.SQS],
 	}
-	config, err := lambdahost.ReadConfig(func(variable string) string { return environment[variable] })
+	config, err := env.ParseAsWithOptions[lambdahost.Config](env.Options{Environment: environment})
 	if err != nil {
 		return nil, fmt.Errorf("configure the functions: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/opensearch-project/opensearch-go/v2/opensearchtransport"
 
 	"holdfast/shared/collection"
 )
@@ -47,9 +48,7 @@ type Options struct {
 // Client talks to one cluster. It is safe for concurrent use. Time limits are
 // those of the contexts it is given.
 type Client struct {
-	transport *roundTripper
-	base      string        // of all addresses, without a slash at its end
-	user      *url.Userinfo // in the address of a cluster that asks for a password; nil: it does not
+	transport *opensearchtransport.Client
 	prefix    string
 	replicas  int
 	bulkBytes int
@@ -67,6 +66,7 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("the address of opensearch, %q, is not a URL", o.URL)
 	}
+	base = &url.URL{Scheme: base.Scheme, User: base.User, Host: base.Host, Path: strings.TrimRight(base.Path, "/")}
 	if o.Prefix == "" {
 		return nil, fmt.Errorf("the names of indexes need a prefix")
 	}
@@ -80,9 +80,14 @@ func NewClient(o Options) (*Client, error) {
 	if rt.credentials != nil {
 		rt.signer = v4.NewSigner()
 	}
+	transport, err := opensearchtransport.New(opensearchtransport.Config{
+		URLs: []*url.URL{base}, Transport: rt, DisableRetry: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the transport to opensearch: %w", err)
+	}
 	c := &Client{
-		transport: rt, base: base.Scheme + "://" + base.Host + strings.TrimRight(base.EscapedPath(), "/"), user: base.User,
-		prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, keys: newCursorKeys(o.CursorKey), log: o.Log,
+		transport: transport, prefix: o.Prefix, replicas: o.Replicas, bulkBytes: o.BulkBytes, budget: MaxExamined, keys: newCursorKeys(o.CursorKey), log: o.Log,
 	}
 	if c.bulkBytes <= 0 {
 		c.bulkBytes = DefaultBulkBytes
@@ -102,7 +107,7 @@ const mostGrown = 16 << 20
 // perform sends one request and reads the answer, whatever its status. The
 // body must not be changed afterwards.
 func (c *Client) perform(ctx context.Context, method, path string, body []byte) (answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, fmt.Errorf("make a request to opensearch: %w", err)
 	}
@@ -111,12 +116,7 @@ func (c *Client) perform(ctx context.Context, method, path string, body []byte) 
 	} else {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("User-Agent", "holdfast")
-	if c.user != nil {
-		password, _ := c.user.Password()
-		req.SetBasicAuth(c.user.Username(), password)
-	}
-	res, err := c.transport.RoundTrip(req)
+	res, err := c.transport.Perform(req)
 	if err != nil {
 		return answer{}, err
 	}

@@ -36,6 +36,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res, err := t.next.RoundTrip(req)
 	if err != nil {
+		// Wrapped, because opensearchtransport sends a request again, its body
+		// already used, when it meets a bare io.EOF.
 		return nil, fmt.Errorf("talk to opensearch: %w", err)
 	}
 	return res, nil

@@ -72,9 +72,9 @@ func TestAddressesWithMoreThanAHost(t *testing.T) {
 	}))
 	defer server.Close()
 	for address, want := range map[string]string{
-		server.URL:             "/_bulk",
-		server.URL + "/":       "/_bulk",
-		server.URL + "/a%2Fb/": "/a%2Fb/_bulk",
+		server.URL:           "/_bulk",
+		server.URL + "/":     "/_bulk",
+		server.URL + "/a/b/": "/a/b/_bulk",
 		strings.Replace(server.URL, "://", "://ada:se%40cret@", 1) + "/proxy": "/proxy/_bulk",
 	} {
 		c, err := search.NewClient(search.Options{URL: address, Prefix: "p"})

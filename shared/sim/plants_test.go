@@ -61,7 +61,11 @@ func (f planted) order() []uint64 {
 
 // Without repair nothing is lost either, unless the stream or the queue lose it.
 func TestSeedsWithoutRepair(t *testing.T) {
-	sweep(t, 1, 20, func(t *testing.T, seed uint64) sim.Result {
+	n := 20
+	if testing.Short() {
+		n = 3
+	}
+	sweep(t, 1, n, func(t *testing.T, seed uint64) sim.Result {
 		return sim.Run(t, sim.Config{Seed: seed, Ops: 1000, NoRepair: true})
 	})
 }

@@ -42,7 +42,7 @@ func TestSeeds(t *testing.T) {
 		return
 	}
 	if testing.Short() {
-		*seeds, *ops = min(*seeds, 8), min(*ops, 300)
+		*seeds, *ops = min(*seeds, 4), min(*ops, 300)
 	}
 	began := time.Now()
 	total := sweep(t, *first, *seeds, func(t *testing.T, seed uint64) sim.Result { return sim.Run(t, sim.Config{Seed: seed, Ops: *ops}) })

@@ -69,7 +69,7 @@ func (w *World) asOf(began time.Time, margin time.Duration) []doc.Signal {
 				newest = max(newest, s.item.version)
 			}
 		}
-		if newest > 0 && slices.Contains(collections, id.Collection()) {
+		if newest > 0 && !foreignSince(w.Table.history[id], began) && slices.Contains(collections, id.Collection()) {
 			signals = append(signals, doc.Signal{ID: id, Version: newest})
 		}
 	}

@@ -47,7 +47,7 @@ type engine struct {
 // options are the options of every request.
 func (e *engine) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	o.APIOptions = append(o.APIOptions, e.readDate, readItems)
+	o.APIOptions = append(o.APIOptions, e.readDate)
 }
 
 // trustedTrip is the longest answer time that still says something about the

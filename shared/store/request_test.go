@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
-	"github.com/aws/smithy-go/middleware"
 	"pgregory.net/rapid"
 
 	"holdfast/shared/doc"
@@ -260,7 +259,6 @@ func TestClassify(t *testing.T) {
 		client := dynamodb.New(dynamodb.Options{
 			Region: "r", BaseEndpoint: aws.String("http://localhost:1"), Retryer: aws.NopRetryer{},
 			Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), HTTPClient: &http.Client{Transport: c.transport},
-			APIOptions: []func(*middleware.Stack) error{readItems},
 		})
 		_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("t"), Key: itemKey("a/b")})
 		if got := classify(err); got != c.want {

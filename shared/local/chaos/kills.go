@@ -76,6 +76,10 @@ func (t *tally) all() map[string]int {
 	return maps.Clone(t.counts)
 }
 
+// leastLife is how long something that has just come back is left alone, so that
+// there is something to lose again.
+const leastLife = 5 * time.Second
+
 // comesBack is how long something that was killed may take to serve again.
 const comesBack = 4 * time.Minute
 
@@ -92,8 +96,12 @@ func (x *run) kill(ctx context.Context, begin time.Duration) error {
 		if d.who == everything {
 			victims = []string{theStack, string(engines.OpenSearch), string(engines.SQS), string(engines.DynamoDB)}
 		}
+		due := x.age()
 		if err := x.awaitAll(ctx, victims); err != nil {
 			return err
+		}
+		if x.age()-due > leastLife/10 && !sleep(ctx, leastLife) {
+			return ctx.Err()
 		}
 		x.Say(fmt.Sprintf("killing %s, for %.1f s and its start", d.who, d.down.Seconds()))
 		if err := x.strike(victims); err != nil {
