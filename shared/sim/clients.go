@@ -140,15 +140,19 @@ func (w *World) wrote(p *Process, a *actor, op Op, cond doc.Condition, told doc.
 	}
 	history := w.Table.history[op.ID]
 	times, at := 0, -1
+	// A repetition of one attempt that another tool undid meanwhile is no second
+	// write: it has the nonce of the first.
+	nonces := map[string]bool{}
 	for k := len(history) - 1; k >= 0 && !history[k].at.Before(began); k-- {
 		i := history[k].item
-		if i == nil || history[k].foreign {
+		if i == nil || history[k].foreign || nonces[i.nonce] {
 			continue
 		}
 		switch {
 		case deletes && i.deleted && i.version == told.Version,
 			!deletes && !i.deleted && i.data["n"] == json.Number(strconv.Itoa(op.N)) && !i.adopted:
 			times, at = times+1, k
+			nonces[i.nonce] = true
 		}
 	}
 	switch {

@@ -176,7 +176,7 @@ func TestAmendments(t *testing.T) {
 	if err := st.AmendDefinition(ctx, moved, before); err != nil {
 		t.Fatal(err)
 	}
-	moved.Revision = before.Revision
+	moved.Revision, moved.Amended = before.Revision, 1
 	read(moved)
 	done := moved
 	done.Serving, done.Moved = nil, false
@@ -188,7 +188,11 @@ func TestAmendments(t *testing.T) {
 	if err := st.AmendDefinition(ctx, done, moved); err != nil {
 		t.Fatal(err)
 	}
+	done.Amended = 2
 	read(done)
+	if _, err := st.PutDefinition(ctx, before, done.Revision); doc.KindOf(err) != doc.VersionConflict {
+		t.Errorf("over what was amended meanwhile: %v", err)
+	}
 	if err := st.AmendDefinition(ctx, collection.Definition{Name: "none", Moved: true}, collection.Definition{Name: "none"}); doc.KindOf(err) != doc.VersionConflict {
 		t.Errorf("of nothing: %v", err)
 	}
