@@ -138,6 +138,32 @@ func (l *ledger) newest(id doc.ID) doc.Version {
 	return top.version
 }
 
+// expected is how the documents should stand by what was acknowledged, and of
+// which that cannot be told, because the outcome of a write is unknown.
+func (l *ledger) expected() (live map[doc.ID]held, doubtful []doc.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	live = map[doc.ID]held{}
+	for id, writes := range l.writes {
+		var top write
+		sure := true
+		for _, w := range writes {
+			sure = sure && w.outcome != unknown
+			if w.outcome == acknowledged && w.version > top.version {
+				top = w
+			}
+		}
+		switch {
+		case !sure:
+			doubtful = append(doubtful, id)
+		case top.version > 0 && !top.delete:
+			live[id] = held{version: top.version, sum: top.sum}
+		}
+	}
+	slices.Sort(doubtful)
+	return live, doubtful
+}
+
 // dump writes all writes to a file, one JSON object a line, for who looks into a
 // finding.
 func (l *ledger) dump(path string) error {

@@ -505,7 +505,7 @@ func TestChanges(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	expect(t, send(t, "GET", "/nowhere", ""), 404, "no-such-route")
 	expect(t, send(t, "POST", "/batch", "{}"), 404, "no-such-route")
-	expect(t, send(t, "GET", "/status", ""), 404, "no-such-route")
+	expect(t, send(t, "GET", "/console", ""), 404, "no-such-route")
 	for target, method := range map[string]string{"/docs/a/b": "PATCH", "/load": "GET", "/query": "GET", "/bulk": "PUT", "/changes": "POST"} {
 		a := send(t, method, target, "{}")
 		expect(t, a, 405, "method-not-allowed")

@@ -22,7 +22,7 @@ import (
 // and, once the queue is drained, is found.
 func TestNothingAcknowledgedIsLostWhenEnginesAreKilled(t *testing.T) {
 	c := unique(t)
-	const enough = 6 // kills, two of each
+	const enough = 3 // kills, one of each
 	imported := startImport(t, &base, c)
 	for kills := range enough {
 		engine := []engines.Name{engines.OpenSearch, engines.SQS, engines.DynamoDB}[kills%3]
