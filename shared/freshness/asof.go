@@ -107,7 +107,7 @@ func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, sign
 	}
 	var waited Waited
 	if all := newest(append(slices.Clone(signals), captured...)); len(all) > 0 {
-		if waited, err = w.wait(ctx, t, all, patience.Silence); err != nil {
+		if waited, err = w.wait(ctx, t, all, patience); err != nil {
 			return Waited{}, err
 		}
 	}

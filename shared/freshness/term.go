@@ -33,11 +33,11 @@ func newTerm(ctx context.Context, timeout time.Duration) (t term, end func()) {
 // refresh makes what the index holds visible to searches. It tries until the
 // wait ends or, with silence, is given up, and at least once; the error is the
 // last failure.
-func (w *Waiter) refresh(t term, signals []doc.Signal, silence time.Duration) error {
+func (w *Waiter) refresh(t term, signals []doc.Signal, patience Patience) error {
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := w.refreshOnce(t.late, signals)
-		if err == nil || silence > 0 && time.Since(began) >= silence {
+		err := w.refreshOnce(t.late, signals, patience.Read)
+		if err == nil || patience.Silence > 0 && time.Since(began) >= patience.Silence {
 			return err
 		}
 		select {
@@ -48,10 +48,10 @@ func (w *Waiter) refresh(t term, signals []doc.Signal, silence time.Duration) er
 	}
 }
 
-func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal) error {
+func (w *Waiter) refreshOnce(ctx context.Context, signals []doc.Signal, read map[doc.Collection]collection.Generation) error {
 	ctx, cancel := context.WithTimeout(ctx, refreshTime)
 	defer cancel()
-	_, active, err := w.grouped(ctx, signals)
+	_, active, err := w.grouped(ctx, signals, read)
 	if err != nil {
 		return err
 	}

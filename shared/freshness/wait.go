@@ -117,6 +117,10 @@ type Patience struct {
 	// Silence is how long the index may fail to answer before the wait is given
 	// up; 0: until the timeout, because it may come back in time.
 	Silence time.Duration
+	// Read is where a search will look that is made afterwards: the generation in
+	// which it reads each collection. Collections that are not named are waited
+	// for in all generations that queries may read.
+	Read map[doc.Collection]collection.Generation
 	// Partly says that a wait which cannot be for everything that was asked for is
 	// for the rest instead of being refused.
 	Partly bool
@@ -186,16 +190,16 @@ func (w *Waiter) Wait(ctx context.Context, signals []doc.Signal, patience Patien
 	}
 	t, end := newTerm(ctx, max(patience.Timeout, leastTimeout))
 	defer end()
-	waited, err := w.wait(ctx, t, signals, patience.Silence)
+	waited, err := w.wait(ctx, t, signals, patience)
 	waited.Tokens = waited.Documents
 	return waited, err
 }
 
 // wait waits for distinct signals until the term ends or the index has been
 // silent for too long.
-func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, silence time.Duration) (Waited, error) {
+func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, patience Patience) (Waited, error) {
 	began := time.Now()
-	p := &pending{w: w, left: signals, silence: silence}
+	p := &pending{w: w, left: signals, silence: patience.Silence, read: patience.Read}
 	p.poll(t, began)
 	if err := ctx.Err(); err != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", err)
@@ -205,7 +209,7 @@ func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, silence
 	done.Unavailable = p.unanswered()
 	missing := p.left
 	if len(missing) < len(signals) {
-		if err := w.refresh(t, signals, silence); err != nil {
+		if err := w.refresh(t, signals, patience); err != nil {
 			missing = signals // in the index, but no search is known to see it
 			done.Unavailable = doc.KindOf(err) == doc.IndexUnavailable
 		}
@@ -221,6 +225,7 @@ func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, silence
 
 // pending is what one wait still waits for.
 type pending struct {
+	read        map[doc.Collection]collection.Generation // in which a search will look
 	w           *Waiter
 	left        []doc.Signal    // in the order of ids
 	unheld      map[doc.ID]bool // ids of which the index has just said that it has no version at all
@@ -278,7 +283,7 @@ func (p *pending) poll(t term, began time.Time) {
 // askIndex crosses off what the index holds in every active generation.
 func (p *pending) askIndex(ctx context.Context) {
 	p.unheld = map[doc.ID]bool{}
-	groups, active, err := p.w.grouped(ctx, p.left)
+	groups, active, err := p.w.grouped(ctx, p.left, p.read)
 	if err != nil {
 		p.w.o.Log.WarnContext(ctx, "finding the generations of an index failed", "error", err)
 		return
@@ -406,8 +411,8 @@ func (p *pending) cross(there map[doc.ID]bool) {
 }
 
 // grouped sorts signals by the family that their documents are indexed in, and
-// finds each family's generations that queries read.
-func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal) (
+// finds each family's generations that queries read, or the one that is given.
+func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal, read map[doc.Collection]collection.Generation) (
 	groups map[collection.Family][]doc.Signal, active map[collection.Family][]collection.Generation, err error,
 ) {
 	groups, active = map[collection.Family][]doc.Signal{}, map[collection.Family][]collection.Generation{}
@@ -415,6 +420,10 @@ func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal) (
 	for _, s := range signals {
 		c := s.ID.Collection()
 		family, known := families[c]
+		if g, given := read[c]; !known && given {
+			family, known = g.Family, true
+			families[c], active[family] = family, []collection.Generation{g}
+		}
 		if !known {
 			d, err := w.o.Registry.Definition(ctx, c)
 			if err != nil {
@@ -422,8 +431,10 @@ func (w *Waiter) grouped(ctx context.Context, signals []doc.Signal) (
 			}
 			family = d.Reads()
 			families[c] = family
-			if active[family], err = w.activeOf(ctx, family); err != nil {
-				return nil, nil, err
+			if len(active[family]) == 0 {
+				if active[family], err = w.activeOf(ctx, family); err != nil {
+					return nil, nil, err
+				}
 			}
 		}
 		groups[family] = append(groups[family], s)

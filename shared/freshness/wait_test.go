@@ -19,6 +19,8 @@ import (
 // world is everything around a waiter. Things happen in it at moments after its
 // beginning.
 type world struct {
+	only        int   // the one generation that holds anything; 0: the second, and no other may be asked
+	numbers     []int // of the generations that were asked
 	began       time.Time
 	indexedAt   map[doc.ID]time.Duration // when the index gets a document …
 	indexed     map[doc.ID]doc.Version   // … in which version
@@ -49,6 +51,27 @@ func (w *world) waiter() *freshness.Waiter {
 	return freshness.NewWaiter(freshness.WaiterOptions{Index: w, Registry: w, Quarantine: w, Table: w})
 }
 
+// What is awaited counts in the generation that is going to be searched: that
+// another one holds it says nothing about the answer.
+func TestWaitsInTheGenerationThatIsSearched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.only = 2
+		w.index("users/1", 10, 0)
+		w.table["users/1"] = true
+		next := map[doc.Collection]collection.Generation{"users": {Family: "$shared", Number: 4, State: collection.Active}}
+		signals := []doc.Signal{{ID: "users/1", Version: 10}}
+		got, err := w.waiter().Wait(t.Context(), signals, freshness.Patience{Timeout: time.Second, Read: next})
+		if err != nil || got.MissingCount != 1 || slices.Contains(w.numbers, 2) {
+			t.Errorf("%+v %v, asked in %v", got, err, w.numbers)
+		}
+		w.only = 4
+		if got, err = w.waiter().Wait(t.Context(), signals, freshness.Patience{Timeout: time.Second, Read: next}); err != nil || got.TimedOut() {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
+}
+
 var errDown = errors.New("does not answer")
 
 func (w *world) down() bool {
@@ -67,7 +90,11 @@ func (w *world) Versions(ctx context.Context, wanted []search.VersionOf) (map[do
 	}
 	found := map[doc.ID]doc.Version{}
 	for _, of := range wanted {
-		if of.Generation.Number != 2 {
+		if w.numbers = append(w.numbers, of.Generation.Number); w.only > 0 {
+			if of.Generation.Number != w.only {
+				continue
+			}
+		} else if of.Generation.Number != 2 {
 			return nil, fmt.Errorf("generation %d is asked, which no query reads", of.Generation.Number)
 		}
 		w.largest = max(w.largest, len(of.IDs))
@@ -85,7 +112,7 @@ func (w *world) Refresh(_ context.Context, generations []collection.Generation) 
 	if w.down() {
 		return doc.Errorf(doc.IndexUnavailable, "is down").Because(errDown)
 	}
-	if w.noRefresh || len(generations) != 1 || generations[0].Number != 2 {
+	if w.noRefresh || len(generations) != 1 || generations[0].Number != max(w.only, 2) {
 		return errDown
 	}
 	return nil

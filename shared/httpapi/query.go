@@ -97,15 +97,11 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	}
 	var waited freshness.Waited
 	if asked.wait != nil {
-		if waited, err = q.wait(ctx, asked.from, asked.wait); err != nil {
+		if waited, err = q.wait(ctx, asked); err != nil {
 			return nil, err
 		}
 		if problem := waited.Problem(); problem != nil && !asked.wait.acceptLate {
 			return nil, problem
-		}
-		// What was waited for is in the index that is read now.
-		if asked.reads, err = q.indexes.of(ctx, asked.from, false); err != nil {
-			return nil, err
 		}
 	}
 	request := search.Request{

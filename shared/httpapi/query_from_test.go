@@ -114,21 +114,30 @@ func TestWhichGenerationIsReadIsRememberedShortly(t *testing.T) {
 	now = now.Add(-time.Hour)
 	query(plain, 2, 5)
 
-	// A query that waits reads what is read at the end of the wait.
+	// A query that waits reads what is read at the end of the wait; and what it
+	// reads is what it has waited for.
 	f.indexes.of[collection.SharedFamily] = active(collection.SharedFamily, nil, 3)
 	query(waits, 2, 5)
-	h = Query(QueryOptions{Search: f, Reporter: f, Definitions: f, Now: func() time.Time { return now }, Waiter: waiter{f, func() { now = now.Add(time.Minute) }}})
-	query(waits, 3, 7)
+	var waitedFor []int
+	h = Query(QueryOptions{Search: f, Reporter: f, Definitions: f, Now: func() time.Time { return now }, Waiter: waiter{f, func(p freshness.Patience) {
+		waitedFor = append(waitedFor, p.Read["a"].Number)
+		f.indexes.of[collection.SharedFamily] = active(collection.SharedFamily, nil, 4)
+		now = now.Add(time.Minute)
+	}}})
+	query(waits, 4, 8)
+	if !slices.Equal(waitedFor, []int{3, 4}) {
+		t.Errorf("waited in %v", waitedFor)
+	}
 }
 
 // waiter is a wait in which something happens.
 type waiter struct {
 	*fakeIndex
-	meanwhile func()
+	meanwhile func(freshness.Patience)
 }
 
 func (w waiter) AsOfNow(ctx context.Context, from []doc.Collection, signals []doc.Signal, p freshness.Patience) (freshness.Waited, error) {
-	w.meanwhile()
+	w.meanwhile(p)
 	return w.fakeIndex.AsOfNow(ctx, from, signals, p)
 }
 

@@ -171,6 +171,16 @@ func TestEveryBrokenPromiseIsFound(t *testing.T) {
 	}
 }
 
+// What is waited for is what was acknowledged, as far as that can be told.
+func TestWhatIsExpected(t *testing.T) {
+	l := newLedger()
+	l.writes = healthy().writes
+	live, doubtful := l.expected()
+	if !maps.Equal(live, map[doc.ID]held{"a/1": {20, "one b"}, "a/5": {53, "five c"}}) || !slices.Equal(doubtful, []doc.ID{"a/3", "a/4"}) {
+		t.Errorf("%v, in doubt %v", live, doubtful)
+	}
+}
+
 func TestKillsAreSpreadAndRepeat(t *testing.T) {
 	all := plan(5, 23, time.Minute)
 	if !slices.Equal(all, plan(5, 23, time.Minute)) || slices.Equal(all, plan(6, 23, time.Minute)) {
