@@ -173,7 +173,7 @@ func (a *admin) signal(ctx context.Context, entries []doc.Quarantined) error {
 	for i, entry := range entries {
 		signals[i] = doc.Signal{ID: entry.ID, Version: entry.Version}
 	}
-	packed, err := pipeline.Pack(signals, 0)
+	packed, err := pipeline.PackAgain(signals)
 	if err != nil {
 		return err
 	}

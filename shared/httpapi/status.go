@@ -327,19 +327,12 @@ func (k *knowledge) situation() jobs.Situation {
 	for _, n := range k.quarantined {
 		s.Quarantined += n
 	}
-	last := k.report.LastPass
-	if last != nil {
+	s.Unhealed = k.report.Unhealed
+	if last := k.report.LastPass; last != nil {
 		s.ComparedAt, s.Differences = last.Started, last.Missing+last.Older+last.Different+last.Extra+last.Ahead
 	}
 	for _, g := range k.read() {
 		p := k.proofs[g.Family][g.Number]
-		if last != nil {
-			for _, d := range last.Differences {
-				if !d.Healed && d.Family == g.Family && d.Number == g.Number {
-					s.Unhealed++
-				}
-			}
-		}
 		s.Indexes = append(s.Indexes, jobs.IndexSituation{Name: indexName(g.Family), Generation: g.Number, Through: p.Through, Missing: p.Missing})
 	}
 	return k.builds(s)

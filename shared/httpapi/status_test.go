@@ -79,6 +79,7 @@ func TestWhatAStatusSays(t *testing.T) {
 		"repair never ran":    {func(o *operated, _ *repair.Report) { clear(o.state.records) }, "job-never-ran", `"indexed":null`},
 		"no documents at all": {func(o *operated, _ *repair.Report) { clear(o.state.used); o.state.generations = nil }, "", `"collections":[],`},
 		"a differing index": {func(_ *operated, r *repair.Report) {
+			r.Unhealed = 1
 			r.LastPass = &repair.PassFigures{Tally: repair.Tally{Missing: 2, Older: 1}, Differences: []repair.Difference{
 				{Family: "orders", Number: 1, ID: "orders/1"}, {Family: "orders", Number: 1, ID: "orders/2", Healed: true}, {Family: "orders", Number: 9, ID: "orders/3"}}}
 		}, "differences", "found 3 differences between table and index, of which 1 is not healed yet"},

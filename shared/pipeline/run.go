@@ -18,6 +18,7 @@ type task struct {
 	oldest   doc.Version
 	tries    int // of the message that has had the fewest
 	messages []int
+	again    bool // no message tells of a write
 	tried    bool // something was sent to the index
 	done     bool
 }
@@ -52,25 +53,26 @@ func newRun(x *Indexer, messages []Message) *run {
 func (r *run) merge(ctx context.Context) {
 	r.report.Messages = len(r.messages)
 	for i, m := range r.messages {
-		signals, tries, err := Unpack(m.Body)
+		e, err := unpack(m.Body)
 		if err != nil {
 			r.report.Unreadable++
 			r.failed[i] = true
 			r.x.o.Log.ErrorContext(ctx, "a message cannot be understood", "message", m.ID, "receives", m.Receives, "bytes", len(m.Body))
 			continue
 		}
-		r.report.Signals += len(signals)
-		for _, s := range signals {
+		r.report.Signals += len(e.Signals)
+		for _, s := range e.Signals {
 			t, ok := r.tasks[s.ID]
 			if !ok {
-				r.tasks[s.ID] = &task{signal: s, oldest: s.Version, tries: tries, messages: []int{i}}
+				r.tasks[s.ID] = &task{signal: s, oldest: s.Version, tries: e.Tries, again: e.Again, messages: []int{i}}
 				r.order = append(r.order, s.ID)
 				continue
 			}
 			r.report.Merged++
 			t.signal.Version = max(t.signal.Version, s.Version)
 			t.oldest = min(t.oldest, s.Version)
-			t.tries = min(t.tries, tries)
+			t.tries = min(t.tries, e.Tries)
+			t.again = t.again && e.Again
 			if t.messages[len(t.messages)-1] != i {
 				t.messages = append(t.messages, i)
 			}
@@ -158,7 +160,7 @@ func (r *run) settle(id doc.ID, counter *int) {
 
 // taken notes that the index took a document because of a signal.
 func (r *run) taken(id doc.ID) {
-	if t := r.tasks[id]; t != nil && (r.oldest == 0 || t.oldest < r.oldest) {
+	if t := r.tasks[id]; t != nil && !t.again && (r.oldest == 0 || t.oldest < r.oldest) {
 		r.oldest = t.oldest
 	}
 }

@@ -27,6 +27,9 @@ type envelope struct {
 	// environment. It stretches the delay of the next message and nothing else:
 	// it has no end and is not an attempt at indexing a document.
 	Tries int `json:"tries,omitempty"`
+	// Again says that these signals are no news of a write: their age says
+	// nothing about how long news takes.
+	Again bool `json:"again,omitempty"`
 }
 
 // Packed is a message ready to be sent, with the signals that are in it.
@@ -37,7 +40,22 @@ type Packed struct {
 
 // Pack writes signals into as few messages as the limits allow, in order.
 func Pack(signals []doc.Signal, tries int) ([]Packed, error) {
-	const frame = len(`{"v":1,"signals":[],"tries":}`) + 20
+	var end []byte
+	if tries > 0 {
+		end = fmt.Appendf(end, `,"tries":%d`, tries)
+	}
+	return pack(signals, end)
+}
+
+// PackAgain is Pack for signals about documents that were signalled before, or
+// may have been, such as those that repair finds missing in the index.
+func PackAgain(signals []doc.Signal) ([]Packed, error) {
+	return pack(signals, []byte(`,"again":true`))
+}
+
+// pack writes messages that end with these members.
+func pack(signals []doc.Signal, members []byte) ([]Packed, error) {
+	frame := len(`{"v":1,"signals":[]}`) + 20 + len(members)
 	var packed []Packed
 	for start := 0; start < len(signals); {
 		size, end := frame, start
@@ -57,9 +75,7 @@ func Pack(signals []doc.Signal, tries int) ([]Packed, error) {
 		body := fmt.Appendf(nil, `{"v":%d,"signals":[`, messageVersion)
 		body = append(body, bytes.Join(parts, []byte(","))...)
 		body = append(body, ']')
-		if tries > 0 {
-			body = fmt.Appendf(body, `,"tries":%d`, tries)
-		}
+		body = append(body, members...)
 		body = append(body, '}')
 		packed = append(packed, Packed{Body: string(body), Signals: signals[start:end]})
 		start = end
@@ -91,25 +107,29 @@ func encodeSignal(s doc.Signal) ([]byte, error) {
 // Unpack reads a message's body. An error means that the message can never be
 // understood by this program: it belongs to the dead letters.
 func Unpack(body string) (signals []doc.Signal, tries int, err error) {
-	var e envelope
+	e, err := unpack(body)
+	return e.Signals, e.Tries, err
+}
+
+func unpack(body string) (e envelope, err error) {
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return nil, 0, fmt.Errorf("read a message: %w", err)
+		return envelope{}, fmt.Errorf("read a message: %w", err)
 	}
 	switch {
 	case e.Version != messageVersion:
-		return nil, 0, fmt.Errorf("read a message: its format is number %d, this program knows %d", e.Version, messageVersion)
+		return envelope{}, fmt.Errorf("read a message: its format is number %d, this program knows %d", e.Version, messageVersion)
 	case len(e.Signals) == 0:
-		return nil, 0, fmt.Errorf("read a message: it has no signals")
+		return envelope{}, fmt.Errorf("read a message: it has no signals")
 	case e.Tries < 0:
-		return nil, 0, fmt.Errorf("read a message: its tries are negative")
+		return envelope{}, fmt.Errorf("read a message: its tries are negative")
 	}
 	for i, s := range e.Signals {
 		if _, err := doc.ParseStoredID(string(s.ID)); err != nil {
-			return nil, 0, fmt.Errorf("read a message: signal %d: %w", i, err)
+			return envelope{}, fmt.Errorf("read a message: signal %d: %w", i, err)
 		}
 		if s.Version <= 0 {
-			return nil, 0, fmt.Errorf("read a message: signal %d has version %d", i, s.Version)
+			return envelope{}, fmt.Errorf("read a message: signal %d has version %d", i, s.Version)
 		}
 	}
-	return e.Signals, e.Tries, nil
+	return e, nil
 }

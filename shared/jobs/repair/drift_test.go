@@ -170,7 +170,7 @@ func TestThreeOfAHundredThousand(t *testing.T) {
 	if err != nil || !held {
 		t.Fatal(held, err)
 	}
-	last := report.LastPass
+	last := report.LastDrift
 	if last == nil || report.Drift != 3 || last.Checked != 100_000 || last.Missing != 1 || last.Older != 1 || last.Extra != 1 || last.Different+last.Ahead+last.Foreign > 0 {
 		t.Fatalf("%+v", last)
 	}

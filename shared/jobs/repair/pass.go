@@ -110,34 +110,50 @@ func (x *run) due() string {
 	if x.state.Wanted != "" {
 		return x.state.Wanted
 	}
-	reason := ""
 	for _, g := range x.allWritten() {
-		if _, proven := x.proofs[keyOf(g)]; proven || len(x.openOf(noteKey(g))) > 0 && !x.state.TooMany[noteKey(g)] {
-			continue // what is open is looked at again by name
+		if _, proven := x.proofs[keyOf(g)]; proven || !x.arrived(noteKey(g)) {
+			continue
 		}
 		if g.State == collection.Building && now.Sub(g.Since) < x.Settle {
 			continue // not everybody writes to it yet
 		}
-		reason = "an index is not proven"
+		return "an index is not proven"
 	}
-	for _, d := range x.definitions {
-		if d.Serving != nil && !d.Moved && now.Sub(d.Since) >= x.Settle && x.state.Based[moveKey(d)].Before(d.Since.Add(x.Settle)) {
-			reason = "documents move to another index"
+	for _, c := range slices.Sorted(maps.Keys(x.definitions)) {
+		d := x.definitions[c]
+		if d.Serving == nil || d.Moved || now.Sub(d.Since) < x.Settle || !x.arrived(moveKey(d)) {
+			continue
 		}
-	}
-	if reason != "" {
-		// What the last pass signalled is on its way, and a pass before it has
-		// arrived would signal it all again.
-		last := x.state.Ended
-		if x.queueDepth == 0 || now.Sub(last) >= again || now.Before(last) || last.IsZero() {
-			return reason
+		if k := moveKey(d); x.state.Based[k].Before(d.Since.Add(x.Settle)) || x.state.TooMany[k] || len(x.openOf(k)) > 0 {
+			return "documents move to another index"
 		}
-		return ""
 	}
 	if now.Sub(x.state.Compared) >= x.CompareEvery || now.Before(x.state.Compared) {
 		return "daily"
 	}
 	return ""
+}
+
+// arriving is how long after a pass its signals are given when all that is known
+// of them is that the queue is not empty.
+const arriving = time.Minute
+
+// arrived reports whether what the last pass signalled about a generation or a
+// move has arrived, as far as can be told. Another pass before that would find it
+// missing and signal it all again; it is made all the same when the pause between
+// two signals about one document is over.
+//
+// What is open by name tells it best: that is the first part of what was
+// signalled. How full the queue is tells little, because others use it too.
+func (x *run) arrived(k string) bool {
+	since := x.Now().Sub(x.state.Ended)
+	switch {
+	case since < 0 || since >= again:
+		return true
+	case len(x.openOf(k)) > 0:
+		return false
+	}
+	return !x.state.TooMany[k] || x.queueDepth == 0 || since >= arriving
 }
 
 // begin begins a pass.
@@ -411,6 +427,10 @@ func (x *run) finish(ctx context.Context) error {
 	figures := p.figures()
 	figures.Finished = x.Now().UTC()
 	x.state.Pass, x.state.Last = nil, figures
+	if figures.Drift > 0 {
+		drifted := *figures
+		x.state.Drifted = &drifted
+	}
 	x.state.Compared, x.state.Ended = p.Started, figures.Finished
 	x.state.Counts, x.state.CountedAt = p.Counts, p.Started
 	x.state.Open, x.state.TooMany = p.Differences, p.TooMany

@@ -93,6 +93,9 @@ func (x *run) recheck(ctx context.Context) error {
 	}
 	if changed && x.state.Last != nil {
 		x.state.Last.Differences = slices.Clone(x.state.Open[:min(len(x.state.Open), maxShown)])
+		if drifted := x.state.Drifted; drifted != nil && drifted.Started.Equal(x.state.Last.Started) {
+			drifted.Differences = x.state.Last.Differences
+		}
 	}
 	for _, g := range x.allWritten() {
 		k := noteKey(g)

@@ -28,11 +28,15 @@ type Report struct {
 	Adopted     int `json:"adopted"`     // changes of other tools that their stream record did not tell of
 	Purged      int `json:"purged"`      // markers removed
 	Drift       int `json:"drift"`       // differences found where the index had been proven
+	Unhealed    int `json:"unhealed"`    // differences that the last comparison found in indexes that queries read and that are not seen healed; at least so many
 
 	// Pass is the comparison under way, LastPass the last one that came to its
 	// end.
 	Pass     *PassFigures `json:"pass,omitempty"`
 	LastPass *PassFigures `json:"lastPass,omitempty"`
+	// LastDrift is the last comparison that found differences where the index had
+	// been proven.
+	LastDrift *PassFigures `json:"lastDrift,omitempty"`
 }
 
 // CollectionFigures are about one collection that has documents.
@@ -164,10 +168,23 @@ func (x *run) figures() {
 			x.report.Generations = append(x.report.Generations, f)
 		}
 	}
-	x.report.Pass, x.report.LastPass = nil, x.state.Last
+	x.report.Unhealed = x.unhealed()
+	x.report.Pass, x.report.LastPass, x.report.LastDrift = nil, x.state.Last, x.state.Drifted
 	if p := x.state.Pass; p != nil {
 		x.report.Pass = p.figures()
 	}
+}
+
+// unhealed counts what is open in the generations that queries read, but for what
+// is only just on its way there.
+func (x *run) unhealed() int {
+	n := 0
+	for _, family := range x.families() {
+		if g, ok := collection.Read(x.generations[family]); ok {
+			n += len(x.openOf(noteKey(g)))
+		}
+	}
+	return n
 }
 
 // measure writes the report as metrics.

@@ -27,6 +27,7 @@ type state struct {
 
 	Pass     *pass        `json:"pass,omitempty"`
 	Last     *PassFigures `json:"last,omitempty"`
+	Drifted  *PassFigures `json:"drifted,omitempty"` // the last one that found a drift
 	Compared time.Time    `json:"compared"` // when the last pass began that came to its end
 	Ended    time.Time    `json:"ended"`    // when it did
 	Wanted   string       `json:"wanted,omitempty"`
@@ -166,6 +167,13 @@ func (x *run) forget(ctx context.Context, g collection.Generation, why string) e
 		delete(x.state.Based, k)
 		changed = changed || based
 	}
+	// What was open in it is not what is missing now.
+	open := len(x.state.Open)
+	x.state.Open = slices.DeleteFunc(slices.Clone(x.state.Open), func(d Difference) bool { return d.Family == g.Family && d.Number == g.Number })
+	changed = changed || len(x.state.Open) < open
+	for _, k := range keys {
+		delete(x.state.TooMany, k)
+	}
 	if p := x.state.Pass; p != nil {
 		_, looked := p.From[noteKey(g)]
 		delete(p.From, noteKey(g))
@@ -195,7 +203,7 @@ func (x *run) putProof(ctx context.Context, p store.Proof) error {
 
 // signal sends signals and answers with how many could be sent.
 func (x *run) signal(ctx context.Context, signals []doc.Signal) (sent int, err error) {
-	packed, err := pipeline.Pack(signals, 0)
+	packed, err := pipeline.PackAgain(signals)
 	if err != nil {
 		return 0, err
 	}
