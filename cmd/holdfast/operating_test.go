@@ -45,7 +45,7 @@ func TestStatus(t *testing.T) {
 		"GET /status":           statusText(false, `{"type":"quarantine","detail":"1 document is not indexed in full.","action":"Look at the reasons."}`, `,"next":"two"`),
 		"GET /status?after=two": `{"healthy":false,"problems":[],"collections":[{"name":"users","documents":null,"indexed":null,"provenThrough":null,"quarantined":0,"generation":null,"reindexing":false}],"pipeline":{},"jobs":[],"version":"v1.2.3"}`,
 	})
-	r := f.holdfast("status").expect(t, exitFailed)
+	r := f.holdfast("status").expect(t, exitNotAsPromised)
 	want := `Not all is as it should be.
 
 ! 1 document is not indexed in full.
@@ -72,7 +72,7 @@ repair   2026-03-10 12:00 UTC  prove  failed: no answer\uFFFD
 	if len(*asked) != 2 {
 		t.Errorf("asked %v", *asked)
 	}
-	r = f.holdfast("status", "--output", "json").expect(t, exitFailed)
+	r = f.holdfast("status", "--output", "json").expect(t, exitNotAsPromised)
 	var all struct {
 		Healthy     bool
 		Collections []struct{ Name string }

@@ -29,7 +29,7 @@ func newStatus() *cobra.Command {
 what can be done about it, then each collection, the way from the table to the
 index, and the jobs.
 
-Exit code 1 says that something is not as it should be. --watch shows it again
+Exit code 3 says that something is not as it should be. --watch shows it again
 and again until Ctrl-C, which is its regular end: exit code 0.`,
 		Example: `  holdfast status
   holdfast status --watch            # every five seconds; --watch=1m every minute
@@ -54,7 +54,7 @@ and again until Ctrl-C, which is its regular end: exit code 0.`,
 				}
 				switch {
 				case !watched && err == nil && !s.Healthy:
-					return failed(errors.New("not all is as it should be"))
+					return &codedError{code: exitNotAsPromised, err: errors.New("not all is as it should be")}
 				case !watched:
 					return err
 				case ctx.Err() != nil:

@@ -28,8 +28,8 @@ type state struct {
 	Pass     *pass        `json:"pass,omitempty"`
 	Last     *PassFigures `json:"last,omitempty"`
 	Drifted  *PassFigures `json:"drifted,omitempty"` // the last one that found a drift
-	Compared time.Time    `json:"compared"` // when the last pass began that came to its end
-	Ended    time.Time    `json:"ended"`    // when it did
+	Compared time.Time    `json:"compared"`          // when the last pass began that came to its end
+	Ended    time.Time    `json:"ended"`             // when it did
 	Wanted   string       `json:"wanted,omitempty"`
 
 	// Open are the differences of the last pass that are not seen healed yet.
