@@ -41,7 +41,9 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 		if q, ok := w.State.quarantine[id]; ok && q.Version >= newest {
 			continue
 		}
-		if s := index.visible(id, now); s == nil || s.version < newest {
+		if s := index.visible(id, now); s == nil && removedSince(history, newest) {
+			continue // what has come since is newer, and not awaited
+		} else if s == nil || s.version < newest {
 			held := doc.Version(0)
 			if e := index.entries[id]; e != nil {
 				held = e.version
@@ -50,6 +52,20 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 			return
 		}
 	}
+}
+
+// removedSince tells whether an id was without any trace in the table at some time
+// after a version, so that an index without it is one that has followed.
+func removedSince(history []state, v doc.Version) bool {
+	for k := len(history) - 1; k >= 0; k-- {
+		if history[k].item == nil {
+			return true
+		}
+		if history[k].item.version <= v {
+			return false
+		}
+	}
+	return false
 }
 
 // foreignSince tells whether an id was, at a moment or since, as another tool

@@ -45,7 +45,7 @@ func (r *Registry) definition(c doc.Collection) collection.Definition {
 }
 
 func (r *Registry) putDefinition(d collection.Definition, expected int64) (collection.Definition, bool) {
-	if r.definitions[d.Name].Revision != expected {
+	if current := r.definitions[d.Name]; current.Revision != expected || current.Amended != d.Amended {
 		return d, false
 	}
 	d.Revision = expected + 1

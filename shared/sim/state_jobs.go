@@ -169,6 +169,7 @@ func (s *State) AmendDefinition(ctx context.Context, d, expected collection.Defi
 	ok := false
 	err := s.call(ctx, "amend definition", true, func() {
 		if ok = sameText(s.w.State.definitions[d.Name], expected); ok {
+			d.Amended = expected.Amended + 1
 			s.w.State.definitions[d.Name] = d
 			if g, reads := collection.Read(s.w.State.family(d.Reads())); reads && d.Moved && !expected.Moved {
 				s.w.begins(g)

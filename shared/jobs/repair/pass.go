@@ -32,7 +32,11 @@ type pass struct {
 	From map[string]doc.Version `json:"from"`
 	// Proven are those that were proven as the pass began: what is found there
 	// is a drift.
-	Proven      map[string]bool        `json:"proven"`
+	Proven map[string]bool `json:"proven"`
+	// Moves are those that were under way as the run that began the pass read the
+	// definitions, with when they began: what was not known from the first
+	// document on was not looked for in all of them.
+	Moves       map[string]time.Time   `json:"moves"`
 	Tally       Tally                  `json:"tally"`
 	TooMany     map[string]bool        `json:"tooMany"` // generations with more than are kept
 	Differences []Difference           `json:"differences,omitempty"`
@@ -161,7 +165,12 @@ func (x *run) begin(reason string) {
 	now := x.Now().UTC()
 	p := &pass{
 		Reason: reason, Started: now, From: map[string]doc.Version{}, Proven: map[string]bool{},
-		TooMany: map[string]bool{}, Walked: map[string]bool{}, Counts: map[doc.Collection]int{},
+		TooMany: map[string]bool{}, Walked: map[string]bool{}, Counts: map[doc.Collection]int{}, Moves: map[string]time.Time{},
+	}
+	for _, d := range x.definitions {
+		if d.Serving != nil && !d.Moved {
+			p.Moves[moveKey(d)] = d.Since
+		}
 	}
 	for _, g := range x.allWritten() {
 		proof, ok := x.proofs[keyOf(g)]
@@ -443,7 +452,7 @@ func (x *run) finish(ctx context.Context) error {
 		}
 	}
 	for _, d := range x.definitions {
-		if d.Serving != nil && !d.Moved {
+		if since, known := p.Moves[moveKey(d)]; known && d.Serving != nil && !d.Moved && since.Equal(d.Since) {
 			x.state.Based[moveKey(d)] = p.Started
 		}
 	}
