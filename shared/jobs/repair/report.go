@@ -86,10 +86,6 @@ type Tally struct {
 	Drift     int `json:"drift"`     // of these, where the index had been proven
 }
 
-func (t *Tally) differing() int {
-	return t.Missing + t.Older + t.Different + t.Extra + t.Ahead
-}
-
 // Difference is one document about which table and index differed.
 type Difference struct {
 	Family  collection.Family `json:"family"`
