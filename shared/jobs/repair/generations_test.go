@@ -9,6 +9,7 @@ import (
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
 	"holdfast/shared/jobs/repair"
+	"holdfast/shared/search"
 	"holdfast/shared/store"
 )
 
@@ -219,6 +220,29 @@ func TestReindexesOnRequest(t *testing.T) {
 		return err == nil && len(all) == 2 && all[1].State == collection.Active && all[0].State == collection.Removed
 	})
 	if found := r.found("users"); len(found) != 5 {
+		t.Errorf("%v", found)
+	}
+}
+
+// What a program with another projection left behind is built anew by this one:
+// its signals wait for the old generation as long as that is written, and arrive
+// in the next one at once.
+func TestAnotherProjectorBuildsAnew(t *testing.T) {
+	r := newRig(t)
+	r.fill("users", 5)
+	old := r.generation(collection.SharedFamily, 1)
+	before := old
+	old.Projector = 0
+	if err := r.store.State().PutGeneration(t.Context(), old, &before); err != nil {
+		t.Fatal(err)
+	}
+	late := r.put("users/late", 1)
+	r.signal(late)
+	r.converges(func() bool {
+		all, err := r.store.State().Generations(t.Context(), collection.SharedFamily)
+		return err == nil && len(all) == 2 && all[1].State == collection.Active && all[1].Projector == search.Projector && all[0].State == collection.Removed
+	})
+	if found := r.found("users"); len(found) != 6 || found[late.ID] != late.Version {
 		t.Errorf("%v", found)
 	}
 }

@@ -163,10 +163,11 @@ func (r *rig) run(mode repair.Mode, change ...func(*repair.Options)) repair.Repo
 	return report
 }
 
-// drain lets an indexer that knows nothing yet take everything that is queued.
+// drain lets an indexer that knows nothing yet take everything that is queued,
+// and once what comes back of that.
 func (r *rig) drain() {
 	r.t.Helper()
-	for len(r.queue.messages) > 0 {
+	for most := 2*len(r.queue.messages) + 10; most > 0 && len(r.queue.messages) > 0; most-- {
 		batch := r.queue.messages[:min(len(r.queue.messages), 10)]
 		r.queue.messages = r.queue.messages[len(batch):]
 		indexer := pipeline.NewIndexer(pipeline.IndexerOptions{
