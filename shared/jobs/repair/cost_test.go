@@ -113,13 +113,17 @@ func (s *stored) Quarantined(context.Context, store.QuarantineQuery) ([]doc.Quar
 
 // holding is a table of so many documents, the last of which have changed since
 // the proof, with a repair that has nothing else to do.
-func holding(documents, changes int) (*stored, *repair.Repair) {
+func holding(documents, changes int, change ...func(*repair.Options)) (*stored, *repair.Repair) {
 	s := &stored{documents: documents, changes: changes, began: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	s.body = store.JobRecord{Body: fmt.Appendf(nil, `{"compared":%q}`, s.began.Format(time.RFC3339))}
-	return s, repair.New(repair.Options{
+	o := repair.Options{
 		Table: s, Index: s, State: s, Queue: s, Margin: time.Second,
 		Now: func() time.Time { return s.began.Add(30 * time.Second) }, Sleep: func(context.Context, time.Duration) error { return nil },
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return s, repair.New(o)
 }
 
 // A proof costs what has changed, whatever there is beside.
