@@ -47,6 +47,7 @@ type ProofBook struct {
 
 	mu    sync.Mutex
 	known map[generationKey]store.Proof
+	reads map[collection.Family]int // the generations that are read, as long as the proofs are believed
 	at    time.Time
 }
 
@@ -82,15 +83,11 @@ func (b *ProofBook) Proof(ctx context.Context, collections []doc.Collection) (Pr
 			continue
 		}
 		seen[family] = true
-		generations, err := b.registry.Generations(ctx, family)
+		number, err := b.readIn(ctx, family)
 		if err != nil {
-			return Proof{}, false, fmt.Errorf("find the generations of an index: %w", err)
+			return Proof{}, false, err
 		}
-		g, ok := collection.Read(generations)
-		if !ok {
-			return Proof{}, false, nil
-		}
-		p, ok := proofs[generationKey{family, g.Number}]
+		p, ok := proofs[generationKey{family, number}]
 		if !ok || p.Through.IsZero() {
 			return Proof{}, false, nil
 		}
@@ -127,9 +124,32 @@ func (b *ProofBook) read(ctx context.Context) (map[generationKey]store.Proof, er
 	if err != nil {
 		return nil, fmt.Errorf("read the proofs: %w", err)
 	}
-	b.known, b.at = map[generationKey]store.Proof{}, now
+	b.known, b.reads, b.at = map[generationKey]store.Proof{}, map[collection.Family]int{}, now
 	for _, p := range all {
 		b.known[generationKey{p.Family, p.Generation}] = p
 	}
 	return b.known, nil
+}
+
+// readIn is the number of the family's generation that queries read, from memory
+// as long as the proofs are; 0, which is none, where there is no index yet.
+func (b *ProofBook) readIn(ctx context.Context, family collection.Family) (int, error) {
+	b.mu.Lock()
+	number, ok := b.reads[family]
+	b.mu.Unlock()
+	if ok {
+		return number, nil
+	}
+	generations, err := b.registry.Generations(ctx, family)
+	if err != nil {
+		return 0, fmt.Errorf("find the generations of an index: %w", err)
+	}
+	g, there := collection.Read(generations)
+	if !there {
+		return 0, nil // not remembered: the first document is on its way
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reads[family] = g.Number
+	return g.Number, nil
 }

@@ -20,6 +20,7 @@ type library struct {
 	proofs      []store.Proof
 	err         error
 	asked       int
+	looked      map[collection.Family]int // lookups of generations
 }
 
 func (l *library) Definition(_ context.Context, c doc.Collection) (collection.Definition, error) {
@@ -30,6 +31,10 @@ func (l *library) Definition(_ context.Context, c doc.Collection) (collection.De
 }
 
 func (l *library) Generations(_ context.Context, f collection.Family) ([]collection.Generation, error) {
+	if l.looked == nil {
+		l.looked = map[collection.Family]int{}
+	}
+	l.looked[f]++
 	return l.generations[f], nil
 }
 
@@ -90,8 +95,8 @@ func TestProofOfWhatQueriesRead(t *testing.T) {
 			t.Errorf("%v: %+v", c.collections, p)
 		}
 	}
-	if l.asked != 1 {
-		t.Errorf("the records were read %d times", l.asked)
+	if l.asked != 1 || l.looked[shared] != 1 || l.looked["own"] != 1 {
+		t.Errorf("the records were read %d times, the generations %v", l.asked, l.looked)
 	}
 	now, l.err = at(2), errors.New("does not answer")
 	if _, ok, err := book.Proof(t.Context(), []doc.Collection{"users"}); ok || err == nil {
