@@ -28,6 +28,8 @@ type stored struct {
 	began              time.Time
 	calls, entries     int
 	body               store.JobRecord
+	hidden             bool // the feed does not show what is written
+	put                store.Proof
 }
 
 // version is that of the n-th document, in the order of the feed.
@@ -83,9 +85,13 @@ func (s *stored) PutJob(_ context.Context, r store.JobRecord) (bool, error) {
 	return true, nil
 }
 
-func (s *stored) FeedHas(context.Context, doc.Written) (bool, error)              { return true, nil }
-func (s *stored) Definitions(context.Context) ([]collection.Definition, error)    { return nil, nil }
-func (s *stored) PutProof(context.Context, store.Proof) (bool, error)             { s.calls++; return true, nil }
+func (s *stored) FeedHas(context.Context, doc.Written) (bool, error)           { return !s.hidden, nil }
+func (s *stored) Definitions(context.Context) ([]collection.Definition, error) { return nil, nil }
+func (s *stored) PutProof(_ context.Context, p store.Proof) (bool, error) {
+	s.calls++
+	s.put = p
+	return true, nil
+}
 func (s *stored) JobRequests(context.Context, string) ([]store.JobRequest, error) { return nil, nil }
 func (s *stored) Refresh(context.Context, []collection.Generation) error          { s.calls++; return nil }
 func (s *stored) Depth(context.Context) (int, error)                              { return 0, nil }
@@ -158,5 +164,27 @@ func BenchmarkProve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A feed that is slower than the margin allows for proves nothing, although the
+// index has all that it shows; and the answer says that it is slow.
+func TestASlowFeedProvesNothing(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		var now time.Time
+		s, r := holding(10_000, 1000, func(o *repair.Options) {
+			now = o.Now()
+			o.Now = func() time.Time { return now }
+			o.Sleep = func(_ context.Context, d time.Duration) error { now = now.Add(d); return nil }
+		})
+		s.hidden = hidden
+		before := s.version(s.documents - s.changes).Time()
+		report, _, err := r.Run(t.Context(), repair.Prove)
+		if err != nil || report.Missing > 0 || (report.FeedLag == nil) != hidden {
+			t.Fatalf("%+v %v", report, err)
+		}
+		if s.put.Through.After(before) == hidden || hidden && 2*s.put.FeedLag <= s.put.Margin {
+			t.Errorf("hidden %v: %+v after %s", hidden, s.put, before)
+		}
 	}
 }
