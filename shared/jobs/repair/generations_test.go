@@ -81,6 +81,7 @@ func TestBuildsTheNextGeneration(t *testing.T) {
 	r.declare(collection.Definition{Name: "orders", Nested: []string{"lines"}, Text: []string{"note"}})
 
 	states := map[collection.GenerationState]bool{}
+	var begun time.Time
 	r.converges(func() bool {
 		w.write()
 		r.drain()
@@ -92,9 +93,14 @@ func TestBuildsTheNextGeneration(t *testing.T) {
 		}
 		for _, next := range all[1:] {
 			states[next.State] = true
-			if next.State == collection.Active {
-				if p, ok := r.proven("orders", 2); !ok || p.Through.Before(next.Since.Add(-margin-5*time.Second)) {
-					t.Error("it is read without a proof")
+			switch next.State {
+			case collection.Building:
+				begun = next.Since
+			case collection.Active:
+				// How long before the switch the feed was last captured is a matter
+				// of how fast the machine is; that it was, after the beginning, is not.
+				if p, ok := r.proven("orders", 2); begun.IsZero() || !ok || !p.Through.After(begun) {
+					t.Errorf("it was begun at %v and is read since %v without a proof: %+v", begun, next.Since, p)
 				}
 			}
 		}
