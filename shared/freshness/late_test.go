@@ -135,6 +135,42 @@ func TestWaitsKeepToTheirTime(t *testing.T) {
 	}
 }
 
+// An index that would have shown what it holds a moment after the wait's end is
+// not one that does not answer.
+func TestAnEndDuringTheRefreshIsATimeout(t *testing.T) {
+	for _, c := range []struct {
+		timeout, shows time.Duration
+		kind           doc.Kind
+	}{
+		{300 * time.Millisecond, 400 * time.Millisecond, doc.WaitTimeout},
+		{300 * time.Millisecond, time.Hour, doc.WaitTimeout}, // too short to know
+		{5 * time.Second, time.Hour, doc.IndexUnavailable},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &feed{w: newWorld()}
+			f.written("users/1", 10, 0, 0)
+			slow := slowToShow{sluggish{f.w, f, 0}, c.shows}
+			waiter := freshness.NewWaiter(freshness.WaiterOptions{Index: slow, Registry: f.w, Quarantine: f.w, Table: f.w, Feed: f})
+			got, err := waiter.Wait(t.Context(), []doc.Signal{{ID: "users/1", Version: 10}}, freshness.Patience{Timeout: c.timeout})
+			if problem := got.Problem(); err != nil || problem == nil || problem.Kind != c.kind {
+				t.Errorf("a refresh that takes %s, a wait of %s: %v %v", c.shows, c.timeout, problem, err)
+			}
+		})
+	}
+}
+
+// slowToShow is an index that tells quickly what it holds, and takes long to
+// make it visible.
+type slowToShow struct {
+	sluggish
+	shows time.Duration
+}
+
+func (s slowToShow) Refresh(ctx context.Context, generations []collection.Generation) error {
+	s.takes = s.shows
+	return s.sluggish.Refresh(ctx, generations)
+}
+
 // A wait that is just too short still tells what is missing where the engines
 // are quick.
 func TestAGlanceNamesWhatIsMissing(t *testing.T) {

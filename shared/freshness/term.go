@@ -32,17 +32,24 @@ func newTerm(ctx context.Context, timeout time.Duration) (t term, end func()) {
 
 // refresh makes what the index holds visible to searches. It tries until the
 // wait ends or, with silence, is given up, and at least once; the error is the
-// last failure.
-func (w *Waiter) refresh(t term, signals []doc.Signal, patience Patience) error {
+// last failure. unanswered says that the index does not answer, rather than that
+// the wait's end came before its answer.
+func (w *Waiter) refresh(t term, signals []doc.Signal, patience Patience) (unanswered bool, err error) {
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := w.refreshOnce(t.late, signals, patience.Read)
-		if err == nil || patience.Silence > 0 && time.Since(began) >= patience.Silence {
-			return err
+		if err = w.refreshOnce(t.late, signals, patience.Read); err == nil {
+			return false, nil
+		}
+		took := time.Since(began)
+		if t.late.Err() == nil || took >= silentAfter {
+			unanswered = doc.KindOf(err) == doc.IndexUnavailable
+		}
+		if patience.Silence > 0 && took >= patience.Silence {
+			return unanswered, err
 		}
 		select {
 		case <-t.time.Done():
-			return err
+			return unanswered, err
 		case <-time.After(pause):
 		}
 	}

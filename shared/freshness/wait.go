@@ -209,9 +209,9 @@ func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, patienc
 	done.Unavailable = p.unanswered()
 	missing := p.left
 	if len(missing) < len(signals) {
-		if err := w.refresh(t, signals, patience); err != nil {
+		if unanswered, err := w.refresh(t, signals, patience); err != nil {
 			missing = signals // in the index, but no search is known to see it
-			done.Unavailable = doc.KindOf(err) == doc.IndexUnavailable
+			done.Unavailable = unanswered
 		}
 	}
 	done.Unavailable = done.Unavailable && len(missing) > 0
