@@ -90,5 +90,5 @@ func TestNothingIsLostInChaos(t *testing.T) {
 	if r.Stacks < 2 || r.Comparison == nil || r.Comparison.Checked < r.Live+r.Gone || r.Seconds.Converge <= 0 || r.Seconds.Prove < r.Seconds.Converge {
 		t.Errorf("%+v", r)
 	}
-	awaitNoProcess(t, dir, 5*time.Second)
+	awaitNoProcess(t, dir, 30*time.Second)
 }

@@ -207,7 +207,7 @@ func TestTheLocalStack(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.ended
-	awaitNoProcess(t, dir, 5*time.Second)
+	awaitNoProcess(t, dir, 30*time.Second)
 	saved := <-acknowledged
 	if len(saved) == 0 {
 		t.Fatal("nothing was imported before the kill")

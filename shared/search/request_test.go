@@ -31,7 +31,7 @@ func TestSearchesEndWithTheirCaller(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 			ended <- true
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			ended <- false
 		}
 	}))

@@ -353,11 +353,11 @@ func TestNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.plan = func(string, int) fault { return c.fault }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		_, err := s.Put(ctx, "no/1", data("after"), doc.Condition{})
 		checkEngineError(t, "put", err, c.write)
 		cancel()
-		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
 		_, err = s.Load(ctx, "no/1")
 		checkEngineError(t, "load", err, c.read)
 		_, err = s.LoadMany(ctx, []doc.ID{"no/1"}, 0)

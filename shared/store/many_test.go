@@ -171,7 +171,7 @@ func TestNeverAbsent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	got, err := tb.open(&partial{items: 7, stuck: 3}).LoadMany(ctx, ids, 0)
 	if err != nil || len(got.Documents) != 14 || len(got.Remaining) != 16 {
@@ -183,7 +183,7 @@ func TestNeverAbsent(t *testing.T) {
 		}
 	}
 	for stuck, want := range map[int]int{1: 0, 3: 14} {
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		s := tb.open(&partial{items: 7, stuck: stuck})
 		visited := 0
 		err := s.Revisions(ctx, ids, 0, func(found []doc.Document, absent []doc.ID) error {
@@ -199,7 +199,7 @@ func TestNeverAbsent(t *testing.T) {
 			t.Errorf("%d visited, want %d", visited, want)
 		}
 	}
-	ctx, cancel = context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err = tb.open(&partial{items: 7, stuck: 1}).LoadMany(ctx, ids, 0)
 	checkEngineError(t, "load many", err, doc.Throttled)

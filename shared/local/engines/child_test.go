@@ -91,7 +91,7 @@ func TestAGuardHandsOverTheEndOfItsEngine(t *testing.T) {
 	c.signal(syscall.SIGTERM)
 	select {
 	case <-c.exited:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		c.signal(syscall.SIGKILL)
 		t.Error("SIGTERM does not reach the engine under the guard")
 	}

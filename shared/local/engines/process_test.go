@@ -111,7 +111,7 @@ func TestStopEndsAPauseAndAHalt(t *testing.T) {
 	go func() { p.stop(time.Minute); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("stop waits for a halted engine")
 	}
 }
