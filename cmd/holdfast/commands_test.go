@@ -287,8 +287,33 @@ func TestChanges(t *testing.T) {
 		t.Fatalf("no cursor: %s", r.messages)
 	}
 	f.write("d/9", "{}")
-	r = f.holdfast("changes", "--collection", "d", "--after", strings.TrimSpace(cursor)).expect(t, exitOK)
+	r = f.holdfast("changes", "--after", strings.TrimSpace(cursor)).expect(t, exitOK)
 	if strings.Count(r.out, "\n") != 1 || !strings.Contains(r.out, "d/9") {
+		t.Errorf("after the cursor: %s", r.out)
+	}
+	r = f.holdfast("changes", "--collection", "d", "--after", strings.TrimSpace(cursor)).expect(t, exitFailed)
+	if r.out != "" || !strings.Contains(r.messages, "cursor-mismatch") {
+		t.Errorf("with the cursor of another listing: %s%s", r.out, r.messages)
+	}
+}
+
+// Pages of one collection may be empty although more follows, and its cursor
+// goes on with the time where nothing does: only the feed says where it ends.
+func TestChangesOfOneCollectionAmongMany(t *testing.T) {
+	f := newFake(t)
+	f.fill(1, "d")
+	f.fill(40, "c")
+	f.write("d/1", "{}")
+	f.write("d/2", "{}")
+	f.feedScan = 10
+	r := f.holdfast("changes", "--collection", "d").expect(t, exitOK)
+	if got := strings.Count(r.out, "\n"); got != 3 {
+		t.Errorf("%d changes of 3:\n%s", got, r.out)
+	}
+	_, cursor, _ := strings.Cut(r.messages, "--after ")
+	f.clock = time.Now().UnixMicro()
+	f.write("d/9", "{}")
+	if r = f.holdfast("changes", "--collection", "d", "--after", strings.TrimSpace(cursor)).expect(t, exitOK); !strings.Contains(r.out, "d/9") || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("after the cursor: %s", r.out)
 	}
 }
@@ -299,7 +324,7 @@ func TestFollowingMissesNothingAndRepeatsNothing(t *testing.T) {
 	feed := &slowFeed{now: time.UnixMicro(1_000_000_000_000_000)}
 	written := map[client.Change]int{}
 	f := &following{
-		read: feed.read, probe: feed.read1, seen: map[client.Change]int{},
+		read: feed.read, seen: map[client.Change]int{},
 		write: func(ch client.Change) error { written[ch]++; return nil }, flush: func() error { return nil },
 	}
 	var all []client.Change
@@ -333,7 +358,7 @@ func TestFollowingMissesNothingAndRepeatsNothing(t *testing.T) {
 func TestFollowingForgetsReplacedChanges(t *testing.T) {
 	feed := &slowFeed{now: time.UnixMicro(1_000_000_000_000_000)}
 	f := &following{
-		read: feed.read, probe: feed.read1, seen: map[client.Change]int{},
+		read: feed.read, seen: map[client.Change]int{},
 		write: func(client.Change) error { return nil }, flush: func() error { return nil },
 	}
 	for range 1000 {
@@ -356,14 +381,6 @@ type slowFeed struct {
 	mostRead int
 }
 
-func (s *slowFeed) read1(ctx context.Context, after string) (client.Changes, error) {
-	page, err := s.read(ctx, after, 1)
-	if len(page.Changes) == 0 {
-		page.Next = after
-	}
-	return page, err
-}
-
 func (s *slowFeed) read(_ context.Context, after string, limit int) (client.Changes, error) {
 	from, _ := strconv.ParseInt(after, 10, 64)
 	safe := s.now.Add(-safeLag)
@@ -383,6 +400,7 @@ func (s *slowFeed) read(_ context.Context, after string, limit int) (client.Chan
 		next = page.Changes[n-1].Version
 	} else {
 		next = max(next, safe.UnixMicro())
+		page.End = true
 	}
 	page.Next = strconv.FormatInt(next, 10)
 	return page, nil

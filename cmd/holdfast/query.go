@@ -36,6 +36,7 @@ type querying struct {
 	asOfNow   bool
 	timeout   string
 	onTimeout string
+	explain   bool
 }
 
 func newQuery() *cobra.Command {
@@ -53,12 +54,17 @@ $updatedAt. What conditions cannot say, --filter says in MongoDB's vocabulary.
 
 Standard error says how current the answer is. Outputs: table; ndjson, one
 document a line; json, one object {"documents":[…],"count":…,"next":…,
-"staleness":{…}}.`,
+"staleness":{…}}.
+
+With --explain nothing is searched: it shows where the collections are read, what
+the index decides and what the documents, and the query that OpenSearch is sent.
+Outputs: table; json, the answer as it is.`,
 		Example: `  holdfast query movies 'Major Genre=Drama' 'US Gross>1000000' --sort 'US Gross:desc'
   holdfast query customers/orders --filter '{"lines":{"$exists":true}}' --all --output ndjson
   holdfast query users 'name="42"' --fields name,address.city --count
   holdfast query customers/orders 'shipAddress.country=France' --where 'doc.shippedDate > doc.requiredDate'
   holdfast query users --limit 0 --count --output json | jq .count.value
+  holdfast query users 'age>=30' --explain
   token=$(holdfast put users/1 user.json | jq -r .token)
   holdfast query users --wait "$token" --timeout 10s`,
 		Args: takes(cobra.MinimumNArgs(1)),
@@ -84,13 +90,18 @@ document a line; json, one object {"documents":[…],"count":…,"next":…,
 	f.StringVar(&q.timeout, "timeout", "", "how long --wait or --as-of-now waits at most, such as 500ms or 20s (default 5s)")
 	f.StringVar(&q.onTimeout, "on-timeout", "", "then: error, or stale for the answer as it is (default error)")
 	complete(c, "on-timeout", "error", "stale")
+	f.BoolVar(&q.explain, "explain", false, "show what the query becomes, and search nothing")
 	return c
 }
 
 func (q *querying) run(ctx context.Context, c *cobra.Command, collection string, conditions []string) error {
-	err := errors.Join(q.output.check(c), exclude(c, [2]string{"all", "limit"}, [2]string{"all", "after"}))
+	err := errors.Join(q.output.check(c), exclude(c, [2]string{"all", "limit"}, [2]string{"all", "after"},
+		[2]string{"explain", "all"}, [2]string{"explain", "wait"}, [2]string{"explain", "as-of-now"}))
 	if err != nil {
 		return err
+	}
+	if q.explain && q.format == "ndjson" {
+		return misuse(c, "--explain shows no documents: --output is table or json")
 	}
 	waits := len(q.tokens) > 0 || q.asOfNow
 	if !waits && (q.timeout != "" || q.onTimeout != "") {
@@ -127,6 +138,9 @@ func (q *querying) run(ctx context.Context, c *cobra.Command, collection string,
 	api, err := q.open(ctx, c, shortPatience, false)
 	if err != nil {
 		return err
+	}
+	if q.explain {
+		return explainQuery(ctx, c, api, ask, q.format)
 	}
 	w := bufio.NewWriter(c.OutOrStdout())
 	answer := &answering{command: c, w: w, format: q.format, fields: q.fields}

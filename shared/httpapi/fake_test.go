@@ -187,6 +187,9 @@ type fakeIndex struct {
 	waitErr error // of AsOfNow
 	store   *fakeStore
 	indexes fakeIndexes
+
+	explained   []search.Request
+	explanation search.Explanation
 }
 
 // table is where what is included and verified is read.
@@ -207,6 +210,11 @@ func (f *fakeIndex) Search(_ context.Context, r search.Request) (search.Result, 
 	}
 	result.CursorAfter = func(i int) (string, error) { return fmt.Sprintf("cursor%d", i), nil }
 	return result, f.err
+}
+
+func (f *fakeIndex) Explain(_ context.Context, r search.Request) (search.Explanation, error) {
+	f.explained = append(f.explained, r)
+	return f.explanation, f.err
 }
 
 func (f *fakeIndex) Wait(_ context.Context, signals []doc.Signal, patience freshness.Patience) (freshness.Waited, error) {

@@ -16,6 +16,9 @@ import (
 // of type *doc.Error.
 type Searcher interface {
 	Search(ctx context.Context, r search.Request) (search.Result, error)
+	// Explain tells what Search would ask, and asks nothing. It fails with
+	// search.ErrTooLong where that is longer than the request allows.
+	Explain(ctx context.Context, r search.Request) (search.Explanation, error)
 }
 
 // Waiter waits until queries see what was written.
@@ -95,6 +98,9 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if asked.explain {
+		return q.explain(ctx, asked)
+	}
 	var waited freshness.Waited
 	if asked.wait != nil {
 		if waited, err = q.wait(ctx, asked); err != nil {
@@ -104,12 +110,7 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 			return nil, problem
 		}
 	}
-	request := search.Request{
-		Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
-		Count: asked.count, Aggregate: asked.aggregations, Where: asked.where, Variant: asked.variant(),
-		TextOnly: !asked.projected && asked.include == nil && !asked.verified, MaxBytes: pageBytes, Now: q.o.Now(),
-	}
-	page, err := q.find(ctx, asked, request)
+	page, err := q.find(ctx, asked, q.request(asked))
 	if err != nil {
 		return nil, atMember(err)
 	}
@@ -118,6 +119,15 @@ func (q *queries) answer(ctx context.Context, c *call) (*Response, error) {
 		return nil, err
 	}
 	return reply(http.StatusOK, typeJSON, body), nil
+}
+
+// request is the search that a query is, but for where it looks.
+func (q *queries) request(asked *queryRequest) search.Request {
+	return search.Request{
+		Filter: asked.filter, Sort: asked.sort, Limit: asked.limit, After: asked.after,
+		Count: asked.count, Aggregate: asked.aggregations, Where: asked.where, Variant: asked.variant(),
+		TextOnly: !asked.projected && asked.include == nil && !asked.verified, MaxBytes: pageBytes, Now: q.o.Now(),
+	}
 }
 
 // atMember names the member that a search was refused for: a cursor, or groups

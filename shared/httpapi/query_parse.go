@@ -36,6 +36,8 @@ type queryRequest struct {
 	count  bool
 	wait   *waitRequest // nil: answer with what there is
 
+	explain bool // tell what the query becomes, instead
+
 	reads reading // of from
 
 	fields    []value.Path
@@ -73,7 +75,7 @@ type waitRequest struct {
 // find tells in which indexes the collections are read that it is about.
 func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Collection) (reading, error)) (*queryRequest, error) {
 	object, err := readObject(body, doc.InvalidQuery, "from", "filter", "sort", "limit", "after", "count", "wait",
-		"where", "scan", "fields", "include", "aggregate", "read")
+		"where", "scan", "fields", "include", "aggregate", "read", "explain")
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +124,13 @@ func parseQueryRequest(body []byte, conditions Conditions, find func([]doc.Colle
 		if q.wait, err = parseWait(given); err != nil {
 			return nil, err
 		}
+	}
+	if given, has := object["explain"]; has {
+		explain, ok := given.(bool)
+		if !ok {
+			return nil, at(doc.Errorf(doc.InvalidQuery, "explain is true or false"), "/explain")
+		}
+		q.explain = explain
 	}
 	if given, has := object["fields"]; has {
 		q.projected = true

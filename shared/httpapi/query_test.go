@@ -108,6 +108,10 @@ func TestRefusalsOfQueries(t *testing.T) {
 		{`{"from":"a","after":""}`, "invalid-query", "/after"},
 		{`{"from":"a","after":7}`, "invalid-query", "/after"},
 		{`{"from":"a","count":1}`, "invalid-query", "/count"},
+		{`{"from":"a","explain":null}`, "invalid-query", "/explain"},
+		{`{"from":"a","explain":1}`, "invalid-query", "/explain"},
+		{`{"from":"a","explain":"true"}`, "invalid-query", "/explain"},
+		{`{"from":"a","explain":{}}`, "invalid-query", "/explain"},
 		{`{"from":"a","wait":[]}`, "invalid-query", "/wait"},
 		{`{"from":"a","wait":{}}`, "invalid-query", "/wait/tokens"},
 		{`{"from":"a","wait":{"tokens":"x"}}`, "invalid-query", "/wait/tokens"},
@@ -134,12 +138,24 @@ func TestRefusalsOfQueries(t *testing.T) {
 		if c.kind == "query-too-costly" && a.json["limit"] == nil {
 			t.Errorf("the limit is not named: %s", a)
 		}
+		// A query that is to be explained is refused likewise.
+		explained, isObject := strings.CutPrefix(c.body, "{")
+		if !isObject || strings.Contains(explained, "explain") {
+			continue
+		}
+		explained = strings.TrimSuffix(`{"explain":true,`+explained, ",}")
+		if explained == `{"explain":true` {
+			explained += "}"
+		}
+		if b := send(t, h, "POST", "/query", explained).expect(t, 400, c.kind); c.pointer != "*" && string(b.Body) != string(a.Body) {
+			t.Errorf("%.100s: explaining is refused by %s, not %s", c.body, b, a)
+		}
 	}
 	send(t, h, "POST", "/query?x=1", `{"from":"a"}`).expect(t, 400, "invalid-request")
 	send(t, h, "POST", "/query", `{"from":"a"}`, "Content-Type", "text/plain").expect(t, 415, "unsupported-media-type")
 	send(t, h, "POST", "/query", strings.Repeat(" ", MaxBody+1)).expect(t, 413, "request-too-large")
-	if len(f.asked) != 0 {
-		t.Errorf("the index was asked %v", f.asked)
+	if len(f.asked)+len(f.explained) != 0 {
+		t.Errorf("the index was asked %v, and to explain %v", f.asked, f.explained)
 	}
 }
 

@@ -14,28 +14,14 @@ import (
 // budget, and added. Where a figure cannot be had from two parts, all documents
 // are looked at.
 func (s *search) aggregate(ctx context.Context, result *Result) error {
-	plans := make([]plan, len(s.request.Aggregate))
-	var doubts []query
+	plans, certain, candidates := s.divide()
 	apart := true
-	for i, a := range s.request.Aggregate {
-		plans[i] = plan{asked: a, nested: s.nestedFor(a)}
-		doubts = append(doubts, a.doubtful(plans[i].nested))
-		for _, m := range a.Metrics {
+	for _, p := range plans {
+		for _, m := range p.asked.Metrics {
 			apart = apart && m.merges()
 		}
 	}
-	doubt := anyOf(doubts...)
-	certain := allOf(s.scope, s.reading.sure, not(doubt))
-	candidates := allOf(s.may(), anyOf(not(s.reading.sure), doubt))
-
-	number := func(q query) object { return object{"query": q.dsl(), "size": 0, "track_total_hits": true} }
-	bodies := []object{number(candidates), number(s.may())}
-	if certain.constant != never {
-		for _, p := range plans {
-			bodies = append(bodies, p.body(certain, nil))
-		}
-	}
-	answers, err := s.searches(ctx, bodies...)
+	answers, err := s.searches(ctx, s.grouping(plans, certain, candidates)...)
 	if err != nil {
 		return err
 	}
@@ -85,6 +71,33 @@ func (s *search) aggregate(ctx context.Context, result *Result) error {
 		}
 	}
 	return nil
+}
+
+// divide tells how the aggregations are asked for, of which documents the index
+// computes the groups, and which ones are looked at.
+func (s *search) divide() (plans []plan, certain, candidates query) {
+	plans = make([]plan, len(s.request.Aggregate))
+	var doubts []query
+	for i, a := range s.request.Aggregate {
+		plans[i] = plan{asked: a, nested: s.nestedFor(a)}
+		doubts = append(doubts, a.doubtful(plans[i].nested))
+	}
+	doubt := anyOf(doubts...)
+	return plans, allOf(s.scope, s.reading.sure, not(doubt)), allOf(s.may(), anyOf(not(s.reading.sure), doubt))
+}
+
+// grouping are the first searches of the aggregations: for how many documents
+// have to be looked at, for how many there are, and, unless the index is certain
+// of none, for the groups of each aggregation.
+func (s *search) grouping(plans []plan, certain, candidates query) []object {
+	number := func(q query) object { return object{"query": q.dsl(), "size": 0, "track_total_hits": true} }
+	bodies := []object{number(candidates), number(s.may())}
+	if certain.constant != never {
+		for _, p := range plans {
+			bodies = append(bodies, p.body(certain, nil))
+		}
+	}
+	return bodies
 }
 
 // errTwoParts says that the index has a group in two parts, without a key and

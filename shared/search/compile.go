@@ -17,6 +17,9 @@ type reading struct {
 // exactly is a reading without doubt.
 func exactly(q query) reading { return reading{may: q, sure: q} }
 
+// clauses are those of a search, which asks both.
+func (r reading) clauses() int { return r.may.clauses + r.sure.clauses }
+
 // maxQueryClauses keeps one request below OpenSearch's limit of 1,024 clauses,
 // with room for what every search adds.
 const maxQueryClauses = 900
@@ -29,9 +32,9 @@ const coarseClauses = 3
 // sure query, so that every document it may find is looked at, and where that
 // is not enough, conditions that take many clauses are only looked at.
 func compile(e filter.Expr, d declared) reading {
-	g := ground{shape: fieldShape, whole: true, declared: d, most: maxQueryClauses}
+	g := groundOf(d)
 	r := g.translate(e)
-	if r.may.clauses+r.sure.clauses > maxQueryClauses {
+	if r.clauses() > maxQueryClauses {
 		r.sure = nothing
 	}
 	if r.may.clauses > maxQueryClauses {
@@ -51,6 +54,11 @@ type ground struct {
 	depth    int             // of elements inside elements
 	declared declared
 	most     int // clauses for one condition
+}
+
+// groundOf is the ground of conditions on documents.
+func groundOf(d declared) ground {
+	return ground{shape: fieldShape, whole: true, declared: d, most: maxQueryClauses}
 }
 
 // local is a path as the ground's shapes tell it: from the element on.

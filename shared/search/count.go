@@ -5,15 +5,21 @@ import (
 	"fmt"
 )
 
-// count counts the documents that match. Where the index is not sure about all
-// that may match, the others are looked at, as long as they are within the
-// budget; with a further condition all of them are.
-func (s *search) count(ctx context.Context, result *Result) error {
+// counting asks for the number of documents that may match, and of those among
+// them about which the index is sure.
+func (s *search) counting() object {
 	body := object{"query": s.may().dsl(), "size": 0, "track_total_hits": true}
 	if s.reading.sure.constant == undecided {
 		body["aggs"] = object{sureName: object{"filter": s.reading.sure.dsl()}}
 	}
-	answers, err := s.searches(ctx, body)
+	return body
+}
+
+// count counts the documents that match. Where the index is not sure about all
+// that may match, the others are looked at, as long as they are within the
+// budget; with a further condition all of them are.
+func (s *search) count(ctx context.Context, result *Result) error {
+	answers, err := s.searches(ctx, s.counting())
 	if err != nil {
 		return err
 	}

@@ -122,20 +122,28 @@ func (s *search) bytesOf(h *hit) int {
 	return len(h.Source.Raw) + 2*len(h.Source.ID) + envelopeBytes
 }
 
+// first is the stream of hits that the page after a mark begins with.
+func (s *search) first(after *mark) *stream {
+	return s.stream(s.may(), s.order, after.searchAfter(s.order), s.request.Limit+1)
+}
+
+// numberOf asks how many documents that may match the query finds, as far as
+// they may be looked at.
+func (s *search) numberOf(q query) object {
+	return object{"query": allOf(s.may(), q).dsl(), "size": 0, "track_total_hits": s.client.budget + 1}
+}
+
 // open begins the page after a position. The first chunk comes together with
 // the question whether there are documents that the index may put at a wrong
 // place; only where there are any, they are taken out of the index's order and
 // put into it again by their content.
 func (s *search) open(ctx context.Context, after *mark, result *Result) (*stream, *strays, error) {
-	from := after.searchAfter(s.order)
-	hits := s.stream(s.may(), s.order, from, s.request.Limit+1)
+	hits := s.first(after)
 	lost := misplaced(s.order)
 	if lost.constant == never {
 		return hits, &strays{after: after}, nil
 	}
-	ask := object{"query": allOf(s.may(), lost).dsl(), "size": 0, "track_total_hits": s.client.budget + 1}
-	answers, err := s.searches(ctx,
-		s.body(hits.query, s.order, from, hits.size), ask)
+	answers, err := s.searches(ctx, hits.request(), s.numberOf(lost))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -151,5 +159,5 @@ func (s *search) open(ctx context.Context, after *mark, result *Result) (*stream
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.stream(allOf(s.may(), not(lost)), s.order, from, s.request.Limit+1), strays, nil
+	return s.stream(allOf(s.may(), not(lost)), s.order, after.searchAfter(s.order), s.request.Limit+1), strays, nil
 }

@@ -83,25 +83,15 @@ func (c *Client) Search(ctx context.Context, r Request) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, MaxSearchTime)
 	defer cancel()
 	s := newSearch(c, r)
-	var after *mark
-	if r.After != "" || r.Limit > 0 {
-		var err error
-		if s.key, err = c.keys.get(ctx); err != nil {
-			return Result{}, err
-		}
-	}
-	if r.After != "" {
-		var err error
-		if after, err = decodeCursor(s.key, r.After, s.name, s.order); err != nil {
-			return Result{}, err
-		}
+	after, err := s.begin(ctx, r.Limit > 0)
+	if err != nil {
+		return Result{}, err
 	}
 	if len(s.reach.indexes) == 0 || s.reading.may.constant == never {
 		return Result{CountExact: r.Count, Aggregates: noGroups(r.Aggregate)}, nil
 	}
-	if s.reading.may.clauses > maxQueryClauses {
-		return Result{}, doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
-			With("limit", maxQueryClauses).With("actual", s.reading.may.clauses)
+	if err := s.affordable(); err != nil {
+		return Result{}, err
 	}
 	var result Result
 	if r.Count {
@@ -155,6 +145,27 @@ func newSearch(c *Client, r Request) *search {
 		client: c, request: r, name: queryName(r), reading: compile(r.Filter, declaredBy(r.From)), order: orderOf(r.Sort),
 		reach: c.reachOf(r.From), scope: c.scopeOf(r.From, r.Now),
 	}
+}
+
+// begin reads the mark that the page comes after; nil for the first page. The
+// key of cursors is read where there is a cursor, or where there will be one.
+func (s *search) begin(ctx context.Context, makesCursors bool) (after *mark, err error) {
+	if s.request.After == "" && !makesCursors {
+		return nil, nil
+	}
+	if s.key, err = s.client.keys.get(ctx); err != nil || s.request.After == "" {
+		return nil, err
+	}
+	return decodeCursor(s.key, s.request.After, s.name, s.order)
+}
+
+// affordable refuses a filter that no request has room for.
+func (s *search) affordable() error {
+	if s.reading.may.clauses <= maxQueryClauses {
+		return nil
+	}
+	return doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
+		With("limit", maxQueryClauses).With("actual", s.reading.may.clauses)
 }
 
 // sureName marks the hits about which the index is sure.

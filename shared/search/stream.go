@@ -54,9 +54,12 @@ func (st *stream) next(ctx context.Context, wanted int) (*hit, position, error) 
 	return h, p, nil
 }
 
+// request is the search for the next chunk.
+func (st *stream) request() object { return st.search.body(st.query, st.order, st.after, st.size) }
+
 func (st *stream) fetch(ctx context.Context, wanted int) error {
-	body := st.search.body(st.query, st.order, st.after, st.chunk(wanted))
-	answers, err := st.search.searches(ctx, body)
+	st.size = st.chunk(wanted)
+	answers, err := st.search.searches(ctx, st.request())
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,6 @@ func (st *stream) chunk(wanted int) int {
 		n = min(max(wanted, 2*st.size), mostChunk)
 		n = min(n, max(1, chunkBytes/max(1, st.bytes/st.seen)))
 	}
-	st.size = n
 	return n
 }
 

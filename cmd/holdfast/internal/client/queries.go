@@ -23,6 +23,8 @@ type Query struct {
 	After  string              `json:"after,omitempty"`
 	Count  bool                `json:"count,omitempty"`
 	Wait   *Wait               `json:"wait,omitempty"`
+
+	Explain bool `json:"explain,omitempty"` // set by Client.Explain
 }
 
 // Wait is what a query waits for.
@@ -56,17 +58,22 @@ func (f Found) Notice() string {
 }
 
 // Query asks for one page.
-func (c *Client) Query(ctx context.Context, q Query) (Found, error) {
-	var found Found
+func (c *Client) Query(ctx context.Context, q Query) (found Found, err error) {
+	_, err = c.query(ctx, q, &found)
+	return found, err
+}
+
+// query asks, and reads the answer into v.
+func (c *Client) query(ctx context.Context, q Query, v any) (answer []byte, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
-		return found, err
+		return nil, err
 	}
 	res, err := c.Do(ctx, Request{Method: http.MethodPost, Path: "/query", Header: jsonHeader(), Body: body, Repeatable: true})
 	if err != nil {
-		return found, err
+		return nil, err
 	}
-	return found, c.read(res.Body, &found)
+	return res.Body, c.read(res.Body, v)
 }
 
 // Change is an entry of the change feed.
@@ -81,6 +88,7 @@ type Changes struct {
 	Changes     []Change  `json:"changes"`
 	Next        string    `json:"next"`
 	SafeThrough time.Time `json:"safeThrough"`
+	End         bool      `json:"end"` // nothing up to SafeThrough is left to be told
 }
 
 // Changes reads a page of the change feed; collection "" means all, after ""
