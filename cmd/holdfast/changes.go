@@ -36,7 +36,8 @@ still gain predecessors. They are written all the same, at once, and the
 beginning of what is read again stays before them until they are settled, so that
 nothing is missed; what was written already is not written twice. So lines are
 nearly, not strictly, in the order of versions. The cursor named in the end is
-the settled one: with --after it may repeat the latest lines, but leaves none out.
+the settled one: with --after, and the same --collection, it may repeat the latest
+lines, but leaves none out.
 
 --follow goes on until Ctrl-C, which is its regular end: exit code 0.`,
 		Example: `  holdfast changes --collection users
@@ -44,14 +45,14 @@ the settled one: with --after it may repeat the latest lines, but leaves none ou
   holdfast changes --after "$cursor"`,
 		Args: takes(cobra.NoArgs),
 		RunE: runs(func(ctx context.Context, c *cobra.Command, _ []string) error {
+			if err := notEmpty(c, "collection", "after"); err != nil {
+				return err
+			}
 			patience := shortPatience
 			if follow {
 				patience = followPatience
 			}
-			api, err := at.open(ctx, c, patience, follow)
-			if err == nil {
-				err = api.Reach(ctx)
-			}
+			api, err := at.reach(ctx, c, patience, follow)
 			if err != nil {
 				return err
 			}
@@ -59,9 +60,6 @@ the settled one: with --after it may repeat the latest lines, but leaves none ou
 			f := &following{
 				read: func(ctx context.Context, after string, limit int) (client.Changes, error) {
 					return api.Changes(ctx, collection, after, limit)
-				},
-				probe: func(ctx context.Context, after string) (client.Changes, error) {
-					return api.Changes(ctx, "", after, 1)
 				},
 				write:  func(ch client.Change) error { return writeJSON(w, ch) },
 				flush:  w.Flush,
@@ -77,7 +75,11 @@ the settled one: with --after it may repeat the latest lines, but leaves none ou
 				}
 			}
 			err = errors.Join(err, w.Flush())
-			if !f.safe.IsZero() {
+			switch {
+			case f.safe.IsZero(): // nothing was read
+			case f.settle == "":
+				note(c, "there is no settled cursor yet; go on without --after")
+			default:
 				note(c, "settled through %s; go on with --after %s", f.safe.UTC().Format(time.RFC3339Nano), f.settle)
 			}
 			if follow && ctx.Err() != nil {
@@ -98,7 +100,6 @@ the settled one: with --after it may repeat the latest lines, but leaves none ou
 // written twice.
 type following struct {
 	read  func(ctx context.Context, after string, limit int) (client.Changes, error)
-	probe func(ctx context.Context, after string) (client.Changes, error) // one change of any collection
 	write func(client.Change) error
 	flush func() error
 
@@ -134,10 +135,9 @@ func (f *following) round(ctx context.Context) error {
 				}
 			}
 		}
-		end, err := f.ends(ctx, page, after, settled)
-		if err != nil || end {
+		if ends(page, after, settled) {
 			f.forget()
-			return err
+			return nil
 		}
 		after = page.Next
 	}
@@ -166,22 +166,13 @@ func settledOf(page client.Changes) int {
 }
 
 // ends reports whether a page that was read after a cursor is the last of the
-// round. A page may be short or empty although more follows, and the feed does
-// not say where it ends.
-func (f *following) ends(ctx context.Context, page client.Changes, after string, settled bool) (bool, error) {
-	switch {
-	case page.Next == after || page.Next == "":
-		return true, nil
-	case !settled:
+// round.
+func ends(page client.Changes, after string, settled bool) bool {
+	if !settled {
 		// What follows a short page is as unsettled; the next round finds it.
-		return len(page.Changes) < changesPage, nil
-	case len(page.Changes) > 0:
-		return false, nil
+		return page.Next == after || len(page.Changes) < changesPage
 	}
-	// The cursor of a collection moves on with the time, also at the end. It is
-	// the end if nothing that is settled follows in any collection.
-	rest, err := f.probe(ctx, page.Next)
-	return err == nil && settledOf(rest) == 0 && (len(rest.Changes) > 0 || rest.Next == page.Next), err
+	return page.End || page.Next == after
 }
 
 // cut moves the settled cursor behind the first n changes of an unsettled page.

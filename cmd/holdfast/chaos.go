@@ -123,7 +123,7 @@ func (b *breaking) run(ctx context.Context, c *cobra.Command, args []string) err
 	if !c.Flags().Changed("seed") {
 		b.seed = rand.Uint64N(1_000_000)
 	}
-	source, err := b.source(c, args)
+	source, err := awaiting(ctx, func() (chaos.Source, error) { return b.source(c, args) })
 	if err != nil {
 		return err
 	}

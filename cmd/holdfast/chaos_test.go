@@ -28,7 +28,7 @@ func TestChaosCommandLines(t *testing.T) {
 	}{
 		{[]string{"--help"}, exitOK, "Break a stack of its own"},
 		{[]string{"chaos", "--help"}, exitOK, "holdfast chaos --documents 1500"},
-		{[]string{"chaos", "a", "b"}, exitUsage, "at most 1 arg"},
+		{[]string{"chaos", "a", "b"}, exitUsage, "takes [FILE]; arguments given: 2"},
 		{[]string{"chaos", "--documents", "0"}, exitUsage, "--documents"},
 		{[]string{"chaos", "--kills", "-1"}, exitUsage, "--kills"},
 		{[]string{"chaos", "--visibility", "14s"}, exitUsage, "at least 15s"},

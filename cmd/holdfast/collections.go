@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,16 +18,14 @@ import (
 )
 
 func newCollections() *cobra.Command {
-	c := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "collections",
 		Short: "What is declared of collections",
 		Long: `Lists collections, and shows, puts and deletes their definitions. Collections
 need no definition to be used. One that changes how documents are indexed has
 those that are there indexed anew, while queries read the index as it was;
 "holdfast status" tells how far that is.`,
-	}
-	c.AddCommand(newCollectionsList(), newCollectionsGet(), newCollectionsPut(), newCollectionsDelete())
-	return c
+	}, newCollectionsList(), newCollectionsGet(), newCollectionsPut(), newCollectionsDelete())
 }
 
 // collectionPath is the route of a definition; the client encodes it.
@@ -49,14 +48,7 @@ func newCollectionsList() *cobra.Command {
 		Use:   "list",
 		Short: "List all collections that have documents or a definition",
 		Args:  takes(cobra.NoArgs),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, _ []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, _ []string) error {
 			for after := ""; ; {
 				q := url.Values{}
 				if after != "" {
@@ -74,7 +66,7 @@ func newCollectionsList() *cobra.Command {
 					if out.format == "json" {
 						err = writeJSON(c.OutOrStdout(), one)
 					} else {
-						_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimRight(client.Printable(one.Name)+"  "+summary(one.Definition), " "))
+						_, err = fmt.Fprintln(c.OutOrStdout(), strings.TrimRight(client.Printable(one.Name+"  "+summary(one.Definition)), " "))
 					}
 					if err != nil {
 						return err
@@ -109,19 +101,12 @@ func newCollectionsGet() *cobra.Command {
 says that nothing is declared.`,
 		Example: `  holdfast collections get customers/orders > orders.yaml`,
 		Args:    takes(cobra.ExactArgs(1), oneCollection),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, args []string) error {
 			res, err := api.Do(ctx, client.Request{Method: http.MethodGet, Path: collectionPath(args[0]), Repeatable: true})
 			if err != nil {
 				return err
 			}
-			text := append(bytes.TrimSpace(res.Body), '\n')
+			text := append(escapeControls(bytes.TrimSpace(res.Body)), '\n')
 			if out.format == "yaml" {
 				if text, err = toYAML(text); err != nil {
 					return err
@@ -247,28 +232,51 @@ func condition(h http.Header, revision string) {
 func toJSON(text []byte) ([]byte, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var v any
-	if err := decoder.Decode(&v); err != nil {
+	switch err := decoder.Decode(&v); {
+	case err == io.EOF:
+		return nil, errors.New("there is nothing in it; a definition that declares nothing is {}")
+	case err != nil:
 		return nil, fmt.Errorf("this is neither YAML nor JSON: %w", err)
 	}
 	if err := decoder.Decode(new(any)); err != io.EOF {
 		return nil, fmt.Errorf("there is more than one document")
 	}
 	out, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("a definition has texts as names: %w", err)
+	if err != nil { // such as a map with numbers as names, or .nan
+		return nil, errors.New("JSON cannot say this: names are texts, and numbers are finite")
 	}
 	return out, nil
 }
 
-// toYAML makes YAML of JSON.
+// toYAML makes YAML of JSON. Numbers stay as they are written.
 func toYAML(text []byte) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
 	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
+	if err := decoder.Decode(&v); err != nil {
 		return nil, fmt.Errorf("the answer is no JSON: %w", err)
 	}
-	out, err := yaml.Marshal(v)
+	out, err := yaml.Marshal(withNumbers(v))
 	if err != nil {
 		return nil, fmt.Errorf("writing YAML: %w", err)
 	}
 	return out, nil
+}
+
+// withNumbers replaces the numbers in a tree of JSON by what YAML writes as it
+// is.
+func withNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = withNumbers(member)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = withNumbers(e)
+		}
+	case json.Number:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}
+	}
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,9 +31,9 @@ neither, and plain http to others is never given either.
 
 Exit codes of all commands:
     0  done
-    1  failed; the message says what. status, chaos: not all is as it should be
+    1  failed; the message says what. chaos: not all is as it should be
     2  the command line was not understood; nothing was done
-    3  local --demo, doctor: something is not as it should be
+    3  local --demo, doctor, status: something is not as it should be
     4  import: finished, but some lines were rejected
     5  get, load, collections get, jobs, reindex: there is no such document,
        definition, job or collection
@@ -85,6 +86,21 @@ func runs(work func(ctx context.Context, c *cobra.Command, args []string) error)
 	}
 }
 
+// asks adapts the work of a command that asks an endpoint and shows the answer.
+// Whether that can be shown is found out before anybody is asked.
+func asks(at *connection, out *output, work func(ctx context.Context, c *cobra.Command, api *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return runs(func(ctx context.Context, c *cobra.Command, args []string) error {
+		if err := out.check(c); err != nil {
+			return err
+		}
+		api, err := at.open(ctx, c, shortPatience, false)
+		if err != nil {
+			return err
+		}
+		return work(ctx, c, api, args)
+	})
+}
+
 // awaiting runs what may wait for input for ever, but no longer than ctx.
 func awaiting[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type outcome struct {
@@ -105,11 +121,16 @@ func awaiting[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// takes makes usage errors of what check finds wrong with the arguments.
+// takes makes usage errors of what is wrong with the arguments: check counts
+// them, and more looks at them.
 func takes(check cobra.PositionalArgs, more ...func(args []string) error) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return misuse(c, "%w", err)
+		if check(c, args) != nil {
+			wanted := strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name()))
+			if wanted == "" {
+				return misuse(c, "%s takes no arguments; %q is one", c.CommandPath(), args[0])
+			}
+			return misuse(c, "%s takes %s; arguments given: %d", c.CommandPath(), wanted, len(args))
 		}
 		for _, f := range more {
 			if err := f(args); err != nil {
@@ -123,6 +144,47 @@ func takes(check cobra.PositionalArgs, more ...func(args []string) error) cobra.
 // misuse is a command line that says nothing sensible.
 func misuse(c *cobra.Command, format string, args ...any) error {
 	return &usageError{command: c.CommandPath(), err: fmt.Errorf(format, args...)}
+}
+
+// group makes a command that does nothing but hold others.
+func group(c *cobra.Command, others ...*cobra.Command) *cobra.Command {
+	c.AddCommand(others...)
+	c.DisableFlagsInUseLine = true
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return misuse(c, "%s has no command %q", c.CommandPath(), args[0])
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return c
+}
+
+// helpOnCommands lets help about something that is no command be a usage error.
+func helpOnCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "help" {
+			continue
+		}
+		c.Args = func(c *cobra.Command, args []string) error {
+			if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+				return misuse(c, "there is no command %q", strings.Join(args, " "))
+			}
+			return nil
+		}
+	}
+}
+
+// notEmpty refuses flags that are given without a text, as from a variable that
+// is not set: that is not the same as not given.
+func notEmpty(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return misuse(c, "--%s is empty", name)
+		}
+	}
+	return nil
 }
 
 // exclude refuses two flags that contradict each other.

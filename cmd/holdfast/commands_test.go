@@ -297,6 +297,17 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// Where nothing is settled there is no cursor to go on with.
+func TestChangesOfTheLatestSeconds(t *testing.T) {
+	f := newFake(t)
+	f.clock = time.Now().UnixMicro()
+	f.fill(2, "c")
+	r := f.holdfast("changes", "--collection", "c").expect(t, exitOK)
+	if strings.Count(r.out, "\n") != 2 || !strings.Contains(r.messages, "without --after") {
+		t.Errorf("%s%s", r.out, r.messages)
+	}
+}
+
 // Pages of one collection may be empty although more follows, and its cursor
 // goes on with the time where nothing does: only the feed says where it ends.
 func TestChangesOfOneCollectionAmongMany(t *testing.T) {

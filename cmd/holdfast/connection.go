@@ -63,6 +63,16 @@ func (o *connection) open(ctx context.Context, c *cobra.Command, patience time.D
 	})
 }
 
+// reach makes a client for long work, and finds out at once whether anybody is
+// there.
+func (o *connection) reach(ctx context.Context, c *cobra.Command, patience time.Duration, persistent bool) (*client.Client, error) {
+	api, err := o.open(ctx, c, patience, persistent)
+	if err != nil {
+		return nil, err
+	}
+	return api, api.Reach(ctx)
+}
+
 // nowAndThen passes on one line of many that come at the same time.
 func nowAndThen(say func(string)) func(string) {
 	var mu sync.Mutex

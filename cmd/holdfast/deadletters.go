@@ -14,7 +14,7 @@ import (
 )
 
 func newDeadLetters() *cobra.Command {
-	c := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "dead-letters",
 		Short: "Messages that were given up between the table and the index",
 		Long: `Looks into the messages at which the indexer failed again and again, and those
@@ -23,9 +23,7 @@ and sends again what is in them. No document is in a message, only ids and
 versions: what was given up is missing in the index at most, and repair finds it.`,
 		Example: `  holdfast dead-letters list
   holdfast dead-letters redrive`,
-	}
-	c.AddCommand(newDeadLettersList(), newDeadLettersRedrive())
-	return c
+	}, newDeadLettersList(), newDeadLettersRedrive())
 }
 
 func newDeadLettersList() *cobra.Command {
@@ -38,14 +36,7 @@ func newDeadLettersList() *cobra.Command {
 		Example: `  holdfast dead-letters list --limit 100
   holdfast dead-letters list --output json | jq -r '.signals[]?.id'`,
 		Args: takes(cobra.NoArgs),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, _ []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, _ []string) error {
 			found, err := client.Read[client.DeadLetters](ctx, api, "/dead-letters", url.Values{"limit": {strconv.Itoa(limit)}})
 			if err != nil {
 				return err

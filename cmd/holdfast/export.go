@@ -94,7 +94,9 @@ FILE.part with a state file, and --resume goes on after Ctrl-C or a failure.`,
 }
 
 func (ex *exporting) check(c *cobra.Command) (filter.Expr, error) {
-	if err := exclude(c, [2]string{"collection", "prefix"}, [2]string{"prefix", "filter"}, [2]string{"resume", "force"}); err != nil {
+	err := errors.Join(exclude(c, [2]string{"collection", "prefix"}, [2]string{"prefix", "filter"}, [2]string{"resume", "force"}),
+		notEmpty(c, "collection", "prefix", "filter", "out"))
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -129,10 +131,7 @@ func (ex *exporting) run(ctx context.Context, c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	api, err := ex.open(ctx, c, ex.patience, true)
-	if err == nil {
-		err = api.Reach(ctx)
-	}
+	api, err := ex.reach(ctx, c, ex.patience, true)
 	if err != nil {
 		return err
 	}

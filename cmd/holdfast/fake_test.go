@@ -29,6 +29,7 @@ type fake struct {
 	queries   []map[string]any // bodies of queries
 	bulks     int              // bulk requests answered
 	writes    []string         // ids, in the order in which they were written
+	feedScan  int              // how many entries of the feed one request looks at; 0: all
 
 	// before may answer a request itself, and then says so.
 	before func(w http.ResponseWriter, r *http.Request, body []byte) bool
@@ -268,28 +269,45 @@ func (f *fake) query(w http.ResponseWriter, body []byte) {
 	fmt.Fprintf(w, `{"documents":[%s]%s%s,"staleness":{"stale":true,"notice":"Results may be up to 3 s old."}}`, documents, count, next)
 }
 
+// changes answers a page of the feed. Its cursors are of one collection, or of
+// all, and go on with the time at the end of one's.
 func (f *fake) changes(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	after, _ := strconv.ParseInt(q.Get("after"), 10, 64)
+	of, position, given := strings.Cut(q.Get("after"), ":")
+	if given && of != q.Get("collection") {
+		tellProblem(w, 400, "cursor-mismatch")
+		return
+	}
+	after, _ := strconv.ParseInt(position, 10, 64)
 	limit, _ := strconv.Atoi(q.Get("limit"))
 	type change struct {
 		ID      string `json:"id"`
 		Version int64  `json:"version"`
 		Deleted bool   `json:"deleted"`
 	}
-	list := []change{}
+	var all []change
 	for id, d := range f.documents {
-		if d.version > after && strings.HasPrefix(id, q.Get("collection")) {
-			list = append(list, change{id, d.version, false})
+		if d.version > after {
+			all = append(all, change{id, d.version, false})
 		}
 	}
-	slices.SortFunc(list, func(a, b change) int { return int(a.Version - b.Version) })
-	list = list[:min(len(list), limit)]
-	if len(list) > 0 {
-		after = list[len(list)-1].Version
+	slices.SortFunc(all, func(a, b change) int { return int(a.Version - b.Version) })
+	list, read, safe := []change{}, 0, time.Now().Add(-safeLag)
+	for _, c := range all {
+		if len(list) == limit || f.feedScan > 0 && read == f.feedScan {
+			break
+		}
+		read, after = read+1, c.Version
+		if strings.HasPrefix(c.ID, q.Get("collection")) {
+			list = append(list, c)
+		}
+	}
+	end := read == len(all)
+	if end && q.Get("collection") != "" {
+		after = max(after, safe.UnixMicro())
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"changes": list, "next": strconv.FormatInt(after, 10), "safeThrough": time.Now().Add(-safeLag).UTC().Format(time.RFC3339Nano),
+		"changes": list, "next": fmt.Sprintf("%s:%d", q.Get("collection"), after), "safeThrough": safe.UTC().Format(time.RFC3339Nano), "end": end,
 	})
 }
 

@@ -23,14 +23,7 @@ times as well. Exit code 5 says that there is no such document.`,
   holdfast get users/1 --fields name,address.city
   holdfast get 'movies/Jaws & co?' --output table`,
 		Args: takes(cobra.ExactArgs(1)),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, args []string) error {
 			data, version, err := api.Get(ctx, args[0], fields)
 			if err != nil {
 				return err
@@ -45,7 +38,7 @@ times as well. Exit code 5 says that there is no such document.`,
 				}
 				data = b.Bytes()
 			}
-			_, err = c.OutOrStdout().Write(append(data, '\n'))
+			_, err = c.OutOrStdout().Write(append(escapeControls(data), '\n'))
 			return err
 		}),
 	}

@@ -96,7 +96,7 @@ beginning. Standard input, and ids that the server assigns, cannot be resumed.`,
 
 // check refuses what contradicts itself and fills in what was left open.
 func (im *importing) check(c *cobra.Command, path string) error {
-	if err := im.output.check(c); err != nil {
+	if err := errors.Join(im.output.check(c), notEmpty(c, "collection", "id-field", "rejects")); err != nil {
 		return err
 	}
 	if im.mode != modeUpsert && im.mode != modeInsert {
@@ -113,10 +113,6 @@ func (im *importing) check(c *cobra.Command, path string) error {
 	switch {
 	case im.idField != "" && im.collection == "":
 		return misuse(c, "--id-field says nothing without --collection")
-	case c.Flags().Changed("collection") && im.collection == "":
-		return misuse(c, "--collection is empty")
-	case c.Flags().Changed("id-field") && im.idField == "":
-		return misuse(c, "--id-field is empty")
 	case assigned && c.Flags().Changed("mode") && im.mode == modeUpsert:
 		return misuse(c, "ids that the server assigns are new, so --mode upsert contradicts --collection without --id-field")
 	case im.resume && !im.regular:
@@ -159,10 +155,7 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 	if err := im.check(c, path); err != nil {
 		return err
 	}
-	api, err := im.open(ctx, c, im.patience, true)
-	if err == nil {
-		err = api.Reach(ctx)
-	}
+	api, err := im.reach(ctx, c, im.patience, true)
 	if err != nil {
 		return err
 	}
@@ -179,7 +172,7 @@ func (im *importing) run(ctx context.Context, c *cobra.Command, path string) err
 	if err != nil {
 		return err
 	}
-	in, err := openInput(path, c.InOrStdin(), im.tally.At, im.tally.Array)
+	in, err := awaiting(ctx, func() (*input, error) { return openInput(path, c.InOrStdin(), im.tally.At, im.tally.Array) })
 	if err != nil {
 		return err
 	}

@@ -136,10 +136,13 @@ func TestAnImportThatWaitsForInputIsInterrupted(t *testing.T) {
 	if want := fmt.Sprintf("up to line %d is acknowledged", bulkLines); code != exitInterrupted || !strings.Contains(messages.String(), want) {
 		t.Errorf("exit code %d\n%s", code, messages.String())
 	}
-	for _, args := range [][]string{{"load"}, {"put", "c/1", "-"}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	f.before = nil
+	// Also one that has not had a byte to see what it is.
+	for _, args := range [][]string{{"load", "--endpoint", f.url}, {"put", "c/1", "-", "--endpoint", f.url}, {"import", "-", "--endpoint", f.url}, {"chaos", "-"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
 		var messages bytes.Buffer
-		if code := run(ctx, append(args, "--endpoint", f.url), io.Discard, &messages); code == exitOK {
+		if code := run(ctx, args, io.Discard, &messages); code != exitInterrupted {
 			t.Errorf("%v: exit code %d\n%s", args, code, messages.String())
 		}
 		cancel()

@@ -27,14 +27,7 @@ last run of each ended. With a name it shows what that run found and did.
   holdfast jobs repair
   holdfast jobs run repair --mode compare`,
 		Args: takes(cobra.MaximumNArgs(1), oneJob),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, args []string) error {
 			if len(args) == 1 {
 				job, err := client.Read[client.Job](ctx, api, "/jobs/"+args[0], nil)
 				if err != nil {
@@ -129,6 +122,9 @@ Modes of repair:
   holdfast jobs run reindex --collection orders`,
 		Args: takes(cobra.ExactArgs(1), oneJob),
 		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
+			if err := notEmpty(c, "mode", "collection"); err != nil {
+				return err
+			}
 			return runJob(ctx, c, at, args[0], mode, collection)
 		}),
 	}

@@ -2,17 +2,18 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"holdfast/cmd/holdfast/internal/client"
+	"holdfast/shared/doc"
 )
 
 func newLoad() *cobra.Command {
@@ -30,14 +31,7 @@ Outputs: ndjson (one document a line, in the order asked for), json (one object
 		Example: `  holdfast load users/1 users/2
   holdfast load --output json < ids.txt
   holdfast changes --collection users | jq -r .id | holdfast load`,
-		RunE: runs(func(ctx context.Context, c *cobra.Command, args []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := from.open(ctx, c, shortPatience, false)
-			if err != nil {
-				return err
-			}
+		RunE: asks(&from, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, args []string) error {
 			l := loading{command: c, api: api, format: out.format, written: map[string]bool{}}
 			if err := l.all(ctx, args); err != nil {
 				return err
@@ -103,8 +97,10 @@ func (l *loading) some(ctx context.Context, w *bufio.Writer, ids []string) error
 		return nil
 	}
 	for _, id := range ids {
-		if !utf8.ValidString(id) { // JSON would make another id of it
-			return fmt.Errorf("the id %q is not valid UTF-8", id)
+		// The server would name its place in a request that nobody sees. And of
+		// what is not UTF-8 JSON would make another id.
+		if _, err := doc.ParseID(id); err != nil {
+			return fmt.Errorf("%q: %s", id, detailOf(err))
 		}
 	}
 	found, err := l.api.Load(ctx, ids)
@@ -186,15 +182,22 @@ const mostIDLine = 64 << 10
 // space, so only the line's end is cut off. It does not wait for a line that is
 // not there yet when ctx ends.
 func eachLine(ctx context.Context, r io.Reader) func() (string, error) {
-	lines := bufio.NewScanner(r)
+	lines, first := bufio.NewScanner(r), true
 	lines.Buffer(nil, mostIDLine)
 	read := func() (string, error) {
 		for lines.Scan() {
-			if id := strings.TrimSuffix(lines.Text(), "\r"); id != "" {
+			line := lines.Bytes()
+			if first {
+				line, first = bytes.TrimPrefix(line, byteOrderMark), false
+			}
+			if id := strings.TrimSuffix(string(line), "\r"); id != "" {
 				return id, nil
 			}
 		}
-		if err := lines.Err(); err != nil {
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			return "", fmt.Errorf("a line has more than %d bytes; an id has at most %d", mostIDLine, doc.MaxIDBytes)
+		case err != nil:
 			return "", err
 		}
 		return "", io.EOF

@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	}
 	root.AddCommand(newLocal())
 	addCommands(root)
+	helpOnCommands(root)
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(progress)

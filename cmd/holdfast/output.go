@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -39,9 +41,35 @@ func (o *output) check(c *cobra.Command) error {
 // writeJSON writes one value on one line. Text stays readable: nothing is
 // escaped for HTML.
 func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeControls(b.Bytes()))
+	return err
+}
+
+// escapeControls escapes in JSON the control characters that it may hold as they
+// are, and that a terminal may obey: U+007F to U+009F. The value stays the same,
+// since they can only stand inside strings.
+func escapeControls(text []byte) []byte {
+	found := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
+	if bytes.IndexFunc(text, found) < 0 {
+		return text
+	}
+	var b bytes.Buffer
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if found(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.Write(text[:n])
+		}
+		text = text[n:]
+	}
+	return b.Bytes()
 }
 
 // writePairs writes names and values for people.

@@ -14,7 +14,7 @@ import (
 )
 
 func newQuarantine() *cobra.Command {
-	c := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "quarantine",
 		Short: "Documents that are not indexed in full",
 		Long: `Lists the documents that the index did not take in full, each with the reason,
@@ -23,9 +23,7 @@ as always; of those marked partial the index has a reduced form, which queries
 find. An entry goes by itself when the document is indexed in full.`,
 		Example: `  holdfast quarantine list
   holdfast quarantine retry orders/830`,
-	}
-	c.AddCommand(newQuarantineList(), newQuarantineRetry())
-	return c
+	}, newQuarantineList(), newQuarantineRetry())
 }
 
 func newQuarantineList() *cobra.Command {
@@ -38,12 +36,8 @@ func newQuarantineList() *cobra.Command {
 		Example: `  holdfast quarantine list --collection orders
   holdfast quarantine list --output json | jq -r .id`,
 		Args: takes(cobra.NoArgs),
-		RunE: runs(func(ctx context.Context, c *cobra.Command, _ []string) error {
-			if err := out.check(c); err != nil {
-				return err
-			}
-			api, err := at.open(ctx, c, shortPatience, false)
-			if err != nil {
+		RunE: asks(&at, &out, func(ctx context.Context, c *cobra.Command, api *client.Client, _ []string) error {
+			if err := notEmpty(c, "collection"); err != nil {
 				return err
 			}
 			table, headed := new(grid), false

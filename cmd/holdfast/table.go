@@ -137,7 +137,7 @@ func (t *table) fit(c *cobra.Command, room int) {
 		for _, col := range left[:min(len(left), 10)] {
 			names = append(names, col.title)
 		}
-		note(c, "%d more columns have no room (%s); choose some with --fields, or use --output ndjson", len(left), strings.Join(names, ", "))
+		note(c, "%d more columns have no room (%s); choose some with --fields, or use another --output", len(left), strings.Join(names, ", "))
 	}
 }
 

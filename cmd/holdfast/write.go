@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (b *body) read(ctx context.Context, c *cobra.Command, file string) ([]byte,
 	if len(data) > mostInput {
 		return nil, fmt.Errorf("%s has more than %d bytes; a document has at most 400 KB", file, mostInput)
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, byteOrderMark), nil
 }
 
 // at is args[i], or "".

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strconv"
 
-	"holdfast/shared/doc"
 	"holdfast/shared/store"
 )
 
@@ -12,38 +12,20 @@ const standardChanges = 100
 
 // readChanges answers GET /changes.
 func (d *documents) readChanges(ctx context.Context, c *call) (*Response, error) {
-	if err := c.query.only("collection", "after", "limit"); err != nil {
-		return nil, err
-	}
-	var q store.ChangesQuery
-	var err error
-	if name, given := c.query["collection"]; given {
-		if q.Collection, err = doc.ParseCollection(name); err != nil {
-			return nil, inParameter(err, "collection")
-		}
-	}
-	if q.After, err = c.query.cursor(); err != nil {
-		return nil, err
-	}
-	if q.Limit, err = c.query.limit(standardChanges, largestPage); err != nil {
-		return nil, err
-	}
-	page, err := d.store.Changes(ctx, q)
+	p, err := c.query.page("changes", standardChanges)
 	if err != nil {
-		if doc.KindOf(err) == doc.InvalidCursor {
-			err = inParameter(err, "after")
-		}
 		return nil, err
+	}
+	page, err := d.store.Changes(ctx, store.ChangesQuery{Collection: p.collection, After: p.after, Limit: p.limit})
+	if err != nil {
+		return nil, ofCursor(err)
 	}
 	body := append([]byte(nil), `{"changes":[`...)
 	for i, change := range page.Changes {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, `{"id":`...)
-		body = appendText(body, string(change.ID))
-		body = append(body, `,"version":`...)
-		body = appendVersion(body, change.Version)
+		body = appendStanding(body, change.ID, change.Version)
 		if change.Deleted {
 			body = append(body, `,"deleted":true}`...)
 		} else {
@@ -51,8 +33,12 @@ func (d *documents) readChanges(ctx context.Context, c *call) (*Response, error)
 		}
 	}
 	body = append(body, `],"next":`...)
-	body = appendText(body, page.Next)
+	body = appendText(body, p.cursor(page.Next))
 	body = append(body, `,"safeThrough":`...)
 	body = appendTime(body, page.SafeThrough)
+	// A page may be short, or empty, although more follows, and of one collection
+	// next goes on with the time: neither tells a reader that it may wait.
+	body = append(body, `,"end":`...)
+	body = strconv.AppendBool(body, page.End)
 	return reply(http.StatusOK, typeJSON, append(body, '}')), nil
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,20 +35,10 @@ type DefinitionStore interface {
 	Generations(ctx context.Context, f collection.Family) ([]collection.Generation, error)
 }
 
-// largestList is the most collections of one page.
-const largestList = 1000
-
 // listCollections answers GET /collections: every collection that has documents
 // or a definition, in the order of their names.
 func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error) {
-	if err := c.query.only("limit", "after"); err != nil {
-		return nil, err
-	}
-	limit, err := c.query.limit(largestList, largestList)
-	if err != nil {
-		return nil, err
-	}
-	after, err := a.after(c)
+	p, err := c.query.names("collections")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +59,7 @@ func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error)
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	known = slices.DeleteFunc(known, func(name doc.Collection) bool { return name <= after })
+	known = slices.DeleteFunc(known, func(name doc.Collection) bool { return name <= p.after })
 	left := newBudget(2048)
 	body := []byte(`{"collections":[`)
 	next := ""
@@ -90,39 +79,14 @@ func (a *admin) listCollections(ctx context.Context, c *call) (*Response, error)
 			body = append(body, `,"revision":null,"definition":null`...)
 		}
 		body = append(body, '}')
-		if i > 0 && (i == limit || !left.take(body[begin:])) {
+		if i > 0 && (i == p.limit || !left.take(body[begin:])) {
 			body = body[:begin]
-			next = listCursor(known[i-1])
+			next = p.behind(known[i-1])
 			break
 		}
 	}
 	body = append(body, ']')
-	if next != "" {
-		body = append(body, `,"next":`...)
-		body = appendText(body, next)
-	}
-	return reply(http.StatusOK, typeJSON, append(body, '}')), nil
-}
-
-// listCursor is the cursor behind a collection.
-func listCursor(last doc.Collection) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(last))
-}
-
-// after reads the cursor: the name of the last collection that was told.
-func (a *admin) after(c *call) (doc.Collection, error) {
-	text, err := c.query.cursor()
-	if err != nil || text == "" {
-		return "", err
-	}
-	name, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err == nil {
-		var after doc.Collection
-		if after, err = doc.ParseCollection(string(name)); err == nil {
-			return after, nil
-		}
-	}
-	return "", inParameter(doc.Errorf(doc.InvalidCursor, "this is not a cursor of this listing"), "after")
+	return reply(http.StatusOK, typeJSON, append(appendNext(body, next), '}')), nil
 }
 
 // getDefinition answers GET and HEAD of a definition.
@@ -134,14 +98,7 @@ func (a *admin) getDefinition(ctx context.Context, c *call) (*Response, error) {
 	if err := c.query.only(); err != nil {
 		return nil, err
 	}
-	if err := refuseHeaders(c.Header, "If-Unmodified-Since"); err != nil {
-		return nil, err
-	}
-	match, hasMatch, err := parseTags(c.Header, "If-Match")
-	if err != nil {
-		return nil, err
-	}
-	none, hasNone, err := parseTags(c.Header, "If-None-Match")
+	condition, err := readCondition(c.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -153,19 +110,10 @@ func (a *admin) getDefinition(ctx context.Context, c *call) (*Response, error) {
 		return nil, doc.Errorf(doc.NotFound, "nothing is declared of this collection")
 	}
 	revision := doc.Version(d.Revision)
-	if hasMatch && !match.matches(revision) {
-		return nil, doc.Errorf(doc.VersionConflict, "the definition has another revision").
-			With("expected", match.expected()).With("actual", revision)
+	if err := condition.check(revision, "the definition has another revision"); err != nil {
+		return nil, err
 	}
-	var res *Response
-	if hasNone && none.matches(revision) {
-		res = replyEmpty(http.StatusNotModified)
-		res.Header.Set("Cache-Control", "no-cache")
-	} else {
-		res = reply(http.StatusOK, typeJSON, value.Append(nil, d.Declares()))
-	}
-	res.Header.Set("ETag", etag(revision))
-	return res, nil
+	return condition.reply(revision, func() []byte { return value.Append(nil, d.Declares()) }), nil
 }
 
 // definitionRounds bounds how often a change begins anew because somebody else

@@ -98,10 +98,7 @@ func appendLetter(dst []byte, letter pipeline.DeadLetter) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, `{"id":`...)
-		dst = appendText(dst, string(s.ID))
-		dst = append(dst, `,"version":`...)
-		dst = append(appendVersion(dst, s.Version), '}')
+		dst = append(appendStanding(dst, s.ID, s.Version), '}')
 	}
 	return append(dst, "]}"...)
 }

@@ -151,16 +151,7 @@ func (d *documents) get(ctx context.Context, c *call) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If-Modified-Since is passed over, as RFC 9110 allows: its seconds are too
-	// coarse to say that a document has not changed.
-	if err := refuseHeaders(c.Header, "If-Unmodified-Since"); err != nil {
-		return nil, err
-	}
-	match, hasMatch, err := parseTags(c.Header, "If-Match")
-	if err != nil {
-		return nil, err
-	}
-	none, hasNone, err := parseTags(c.Header, "If-None-Match")
+	condition, err := readCondition(c.Header)
 	if err != nil {
 		return nil, err
 	}
@@ -168,22 +159,16 @@ func (d *documents) get(ctx context.Context, c *call) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hasMatch && !match.matches(found.Version) {
-		return nil, doc.Errorf(doc.VersionConflict, "the document has another version").
-			With("expected", match.expected()).With("actual", found.Version)
+	if err := condition.check(found.Version, "the document has another version"); err != nil {
+		return nil, err
 	}
-	var res *Response
-	if hasNone && none.matches(found.Version) {
-		res = replyEmpty(http.StatusNotModified)
-		res.Header.Set("Cache-Control", "no-cache")
-	} else {
+	res := condition.reply(found.Version, func() []byte {
 		data := found.Data
 		if projected {
 			data = value.Project(data, fields)
 		}
-		res = reply(http.StatusOK, typeJSON, value.Append(nil, data))
-	}
-	res.Header.Set("ETag", etag(found.Version))
+		return value.Append(nil, data)
+	})
 	res.Header.Set("Last-Modified", found.UpdatedAt.UTC().Format(http.TimeFormat))
 	return res, nil
 }

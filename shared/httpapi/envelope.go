@@ -31,10 +31,7 @@ const envelopeLength = 160
 
 // appendFrame writes an envelope up to where its data begin.
 func appendFrame(dst []byte, d doc.Document) []byte {
-	dst = append(dst, `{"id":`...)
-	dst = appendText(dst, string(d.ID))
-	dst = append(dst, `,"version":`...)
-	dst = appendVersion(dst, d.Version)
+	dst = appendStanding(dst, d.ID, d.Version)
 	dst = append(dst, `,"createdAt":`...)
 	dst = appendTime(dst, d.CreatedAt)
 	dst = append(dst, `,"updatedAt":`...)
@@ -44,11 +41,15 @@ func appendFrame(dst []byte, d doc.Document) []byte {
 
 // appendWritten writes the answer to a write.
 func appendWritten(dst []byte, w doc.Written) []byte {
+	return append(appendStanding(dst, w.ID, w.Version), '}')
+}
+
+// appendStanding begins an object with an id and its version.
+func appendStanding(dst []byte, id doc.ID, v doc.Version) []byte {
 	dst = append(dst, `{"id":`...)
-	dst = appendText(dst, string(w.ID))
+	dst = appendText(dst, string(id))
 	dst = append(dst, `,"version":`...)
-	dst = appendVersion(dst, w.Version)
-	return append(dst, '}')
+	return appendVersion(dst, v)
 }
 
 // appendText writes a JSON string.

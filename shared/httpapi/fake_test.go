@@ -160,6 +160,7 @@ func (f *fakeStore) Changes(_ context.Context, q store.ChangesQuery) (store.Chan
 		return store.ChangesPage{}, doc.Errorf(doc.InvalidCursor, "not a cursor")
 	}
 	page := store.ChangesPage{Next: fmt.Sprintf("end:%d", q.Limit), SafeThrough: f.version.Time().Add(-10 * time.Second)}
+	page.End = page.Next == q.After
 	for _, d := range f.docs {
 		if q.Collection == "" || d.ID.Collection() == q.Collection {
 			page.Changes = append(page.Changes, doc.Change{ID: d.ID, Version: d.Version, Collection: d.ID.Collection()})

@@ -110,6 +110,7 @@ type fakeSignals struct {
 	calls int
 	depth int
 	err   error
+	hangs bool // Depth does not answer
 }
 
 func (f *fakeSignals) Send(_ context.Context, out []pipeline.Outgoing) []error {
@@ -127,7 +128,13 @@ func (f *fakeSignals) Send(_ context.Context, out []pipeline.Outgoing) []error {
 	return nil
 }
 
-func (f *fakeSignals) Depth(context.Context) (int, error) { return f.depth, f.err }
+func (f *fakeSignals) Depth(ctx context.Context) (int, error) {
+	if f.hangs {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	return f.depth, f.err
+}
 
 // fakeLetters are dead letters.
 type fakeLetters struct {

@@ -145,6 +145,48 @@ type demand struct {
 	said string // the text of an If-Match that names tags which are no versions, else ""
 }
 
+// readDemand is what the condition headers of a read of one thing say.
+type readDemand struct {
+	match, none       tags
+	hasMatch, hasNone bool
+}
+
+// readCondition reads the condition headers of a read. If-Modified-Since is
+// passed over, as RFC 9110 allows: its seconds are too coarse to say that
+// something has not changed.
+func readCondition(h http.Header) (c readDemand, err error) {
+	if err := refuseHeaders(h, "If-Unmodified-Since"); err != nil {
+		return c, err
+	}
+	if c.match, c.hasMatch, err = parseTags(h, "If-Match"); err != nil {
+		return c, err
+	}
+	c.none, c.hasNone, err = parseTags(h, "If-None-Match")
+	return c, err
+}
+
+// check refuses what stands at another version than If-Match names; detail says
+// what that is.
+func (c readDemand) check(version doc.Version, detail string) error {
+	if c.hasMatch && !c.match.matches(version) {
+		return doc.Errorf(doc.VersionConflict, "%s", detail).With("expected", c.match.expected()).With("actual", version)
+	}
+	return nil
+}
+
+// reply is the answer with a body, or that the client has it already.
+func (c readDemand) reply(version doc.Version, body func() []byte) *Response {
+	var res *Response
+	if c.hasNone && c.none.matches(version) {
+		res = replyEmpty(http.StatusNotModified)
+		res.Header.Set("Cache-Control", "no-cache")
+	} else {
+		res = reply(http.StatusOK, typeJSON, body())
+	}
+	res.Header.Set("ETag", etag(version))
+	return res
+}
+
 // writeCondition reads the condition headers of a write. createOnly is whether
 // the method can be asked to create only (If-None-Match: *).
 func writeCondition(h http.Header, createOnly bool) (demand, error) {

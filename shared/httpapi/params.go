@@ -65,6 +65,16 @@ func (q query) has(name string) bool {
 	return ok
 }
 
+// said is what a parameter says, so that one which is not given differs from one
+// that is empty.
+func (q query) said(name string) string {
+	text, given := q[name]
+	if !given {
+		return ""
+	}
+	return "=" + text
+}
+
 // limit reads the parameter limit, a whole number from 1 to most.
 func (q query) limit(standard, most int) (int, error) { return q.number("limit", standard, most) }
 
@@ -79,16 +89,6 @@ func (q query) number(name string, standard, most int) (int, error) {
 		return 0, inParameter(doc.Errorf(doc.InvalidRequest, "%s is a whole number from 1 to %d", name, most).With("limit", most), name)
 	}
 	return int(n), nil
-}
-
-// cursor reads the parameter after. Without it "" means the beginning, so an
-// empty one is refused: it can only be a mistake.
-func (q query) cursor() (string, error) {
-	text, given := q["after"]
-	if given && text == "" {
-		return "", inParameter(doc.Errorf(doc.InvalidCursor, "a cursor is not empty"), "after")
-	}
-	return text, nil
 }
 
 // paths reads a parameter that lists paths inside a document, joined by commas.

@@ -33,21 +33,20 @@ func (d *documents) prefix(ctx context.Context, c *call) (*Response, error) {
 	if q.Limit, err = c.query.limit(standardPage, largestPage); err != nil {
 		return nil, err
 	}
-	if q.After, err = c.query.cursor(); err != nil {
+	if q.Keep, err = keep(c.query); err != nil {
 		return nil, err
 	}
-	if q.Keep, err = keep(c.query); err != nil {
+	l := listingOf("documents", q.Prefix.String(), c.query.said("matches"), c.query.said("exclude"))
+	if q.After, err = c.query.after(l); err != nil {
 		return nil, err
 	}
 	q.MaxBytes = pageBytes
 	for {
 		page, err := d.store.Prefix(ctx, q)
 		if err != nil {
-			if doc.KindOf(err) == doc.InvalidCursor {
-				err = inParameter(err, "after")
-			}
-			return nil, err
+			return nil, ofCursor(err)
 		}
+		page.Next = l.cursor(page.Next)
 		body, fit := appendPage(page)
 		if fit == len(page.Documents) {
 			return reply(http.StatusOK, typeJSON, body), nil
@@ -75,11 +74,7 @@ func appendPage(page store.PrefixPage) (body []byte, fit int) {
 		}
 	}
 	body = append(body, ']')
-	if page.Next != "" {
-		body = append(body, `,"next":`...)
-		body = appendText(body, page.Next)
-	}
-	return append(body, '}'), len(page.Documents)
+	return append(appendNext(body, page.Next), '}'), len(page.Documents)
 }
 
 // keep makes the filter of the parameters matches and exclude, which look at

@@ -26,32 +26,20 @@ type Signals interface {
 	Depth(ctx context.Context) (int, error)
 }
 
-const standardQuarantine = 100
+const (
+	quarantineRoute    = "quarantine" // of its cursors
+	standardQuarantine = 100
+)
 
 // listQuarantine answers GET /quarantine.
 func (a *admin) listQuarantine(ctx context.Context, c *call) (*Response, error) {
-	if err := c.query.only("collection", "after", "limit"); err != nil {
-		return nil, err
-	}
-	var q store.QuarantineQuery
-	var err error
-	if name, given := c.query["collection"]; given {
-		if q.Collection, err = doc.ParseCollection(name); err != nil {
-			return nil, inParameter(err, "collection")
-		}
-	}
-	if q.After, err = c.query.cursor(); err != nil {
-		return nil, err
-	}
-	if q.Limit, err = c.query.limit(standardQuarantine, largestPage); err != nil {
-		return nil, err
-	}
-	page, next, err := a.state.Quarantined(ctx, q)
+	p, err := c.query.page(quarantineRoute, standardQuarantine)
 	if err != nil {
-		if doc.KindOf(err) == doc.InvalidCursor {
-			err = inParameter(err, "after")
-		}
 		return nil, err
+	}
+	page, next, err := a.state.Quarantined(ctx, store.QuarantineQuery{Collection: p.collection, After: p.after, Limit: p.limit})
+	if err != nil {
+		return nil, ofCursor(err)
 	}
 	// A page is far from the limit of an answer: an entry has an id of at most
 	// 512 bytes and a reason of at most 2,000.
@@ -60,10 +48,7 @@ func (a *admin) listQuarantine(ctx context.Context, c *call) (*Response, error) 
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, `{"id":`...)
-		body = appendText(body, string(entry.ID))
-		body = append(body, `,"version":`...)
-		body = appendVersion(body, entry.Version)
+		body = appendStanding(body, entry.ID, entry.Version)
 		body = append(body, `,"reason":`...)
 		body = appendText(body, entry.Reason)
 		body = append(body, `,"attempts":`...)
@@ -74,11 +59,7 @@ func (a *admin) listQuarantine(ctx context.Context, c *call) (*Response, error) 
 		body = append(strconv.AppendBool(body, entry.Partial), '}')
 	}
 	body = append(body, ']')
-	if next != "" {
-		body = append(body, `,"next":`...)
-		body = appendText(body, next)
-	}
-	return reply(http.StatusOK, typeJSON, append(body, '}')), nil
+	return reply(http.StatusOK, typeJSON, append(appendNext(body, p.cursor(next)), '}')), nil
 }
 
 // retryRequest is the body of POST /quarantine/retry: ids, or a collection from
@@ -86,8 +67,12 @@ func (a *admin) listQuarantine(ctx context.Context, c *call) (*Response, error) 
 type retryRequest struct {
 	ids        []doc.ID
 	collection doc.Collection
-	after      string
+	after      string // position; "": the beginning
 }
+
+// listing is what a request for a collection goes through: the same as GET
+// /quarantine shows of it.
+func (r retryRequest) listing() listing { return listingOf(quarantineRoute, string(r.collection)) }
 
 func parseRetry(body []byte) (retryRequest, error) {
 	var r retryRequest
@@ -115,11 +100,10 @@ func parseRetry(body []byte) (retryRequest, error) {
 		return r, at(err, "/collection")
 	}
 	if continued {
-		if r.after, ok = after.(string); !ok || r.after == "" {
-			return r, at(doc.Errorf(doc.InvalidCursor, "after is the next of an earlier answer"), "/after")
-		}
+		cursor, _ := after.(string)
+		r.after, err = r.listing().position(cursor)
 	}
-	return r, nil
+	return r, at(err, "/after")
 }
 
 // retryQuarantine answers POST /quarantine/retry: it sends the signals of
@@ -159,11 +143,7 @@ func (a *admin) retryQuarantine(ctx context.Context, c *call) (*Response, error)
 	}
 	body := append([]byte(nil), `{"signalled":`...)
 	body = strconv.AppendInt(body, int64(len(entries)), 10)
-	if next != "" {
-		body = append(body, `,"next":`...)
-		body = appendText(body, next)
-	}
-	return reply(http.StatusAccepted, typeJSON, append(body, '}')), nil
+	return reply(http.StatusAccepted, typeJSON, append(appendNext(body, r.listing().cursor(next)), '}')), nil
 }
 
 // signal sends signals about entries. The indexer reads each document again and

@@ -66,14 +66,7 @@ type pipelineStatus struct {
 
 // getStatus answers GET /status.
 func (a *admin) getStatus(ctx context.Context, c *call) (*Response, error) {
-	if err := c.query.only("limit", "after"); err != nil {
-		return nil, err
-	}
-	limit, err := c.query.limit(largestList, largestList)
-	if err != nil {
-		return nil, err
-	}
-	after, err := a.after(c)
+	p, err := c.query.names("status")
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +83,11 @@ func (a *admin) getStatus(ctx context.Context, c *call) (*Response, error) {
 		s.Problems = []jobs.Problem{}
 	}
 	for i, name := range k.known {
-		if name <= after {
+		if name <= p.after {
 			continue
 		}
-		if len(s.Collections) == limit {
-			s.Next = listCursor(k.known[i-1])
+		if len(s.Collections) == p.limit {
+			s.Next = p.behind(k.known[i-1])
 			break
 		}
 		s.Collections = append(s.Collections, k.collection(name))
@@ -217,9 +210,15 @@ func (a *admin) gatherReport(ctx context.Context, k *knowledge) (err error) {
 	return nil
 }
 
+// queuePatience is how long a status waits for the queues: whoever asks why
+// nothing is found wants the rest of it soon.
+const queuePatience = 5 * time.Second
+
 // gatherQueues asks the queues. It makes no error: the rest of a status is of
 // use without them, and most of all then.
 func (a *admin) gatherQueues(ctx context.Context, k *knowledge) error {
+	ctx, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
 	if n, err := a.signals.Depth(ctx); err == nil {
 		k.pending = &n
 	} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"holdfast/shared/collection"
@@ -181,4 +182,16 @@ func TestAStatusInPages(t *testing.T) {
 	send(t, o, "GET", "/status?limit=0", "").expect(t, 400, "invalid-request")
 	send(t, o, "GET", "/status?after=!", "").expect(t, 400, "invalid-cursor")
 	send(t, o, "HEAD", "/status?after=!", "")
+}
+
+// Queues that do not answer take nothing but what they tell from a status.
+func TestAStatusDoesNotWaitForQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOperated()
+		o.signals.hangs = true
+		a := send(t, o, "GET", "/status", "")
+		if told, _ := a.json["pipeline"].(map[string]any); a.Status != 200 || told["pending"] != nil || a.json["jobs"] == nil {
+			t.Errorf("%s", a)
+		}
+	})
 }

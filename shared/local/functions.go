@@ -53,9 +53,9 @@ func buildFunctions(p *provided, every time.Duration, log io.Writer, level slog.
 	environment := map[string]string{
 		"HOLDFAST_DOCUMENTS_TABLE":    documentsTable,
 		"HOLDFAST_STATE_TABLE":        stateTable,
-		"HOLDFAST_SIGNALS_QUEUE_URL":  p.signalsURL,
-		"HOLDFAST_DEAD_LETTERS_URL":   p.deadURL,
-		"HOLDFAST_RELAY_FAILURES_URL": p.givenUpURL,
+		"HOLDFAST_SIGNALS_QUEUE_URL":  p.queueURLs.signals,
+		"HOLDFAST_DEAD_LETTERS_URL":   p.queueURLs.dead,
+		"HOLDFAST_RELAY_FAILURES_URL": p.queueURLs.givenUp,
 		"HOLDFAST_REPAIR_EVERY":       every.String(),
 		"HOLDFAST_REPAIR_SETTLE":      settle.String(),
 		"HOLDFAST_OPENSEARCH_URL":     p.reach[engines.OpenSearch],

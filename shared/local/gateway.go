@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -313,10 +314,15 @@ func payloadTooLarge(n int) *refusal {
 		members: map[string]any{"limit": maxPayload, "actual": n}}
 }
 
+// headersTooLarge is told how many bytes there were; 0: nobody counted them.
 func headersTooLarge(n int) *refusal {
-	return &refusal{status: http.StatusRequestHeaderFieldsTooLarge, kind: doc.RequestTooLarge, title: "Request too large",
+	p := &refusal{status: http.StatusRequestHeaderFieldsTooLarge, kind: doc.RequestTooLarge, title: "Request too large",
 		detail:  fmt.Sprintf("the request line and the headers together have at most %d bytes", maxHeaders),
-		members: map[string]any{"limit": maxHeaders, "actual": n}, close: true}
+		members: map[string]any{"limit": maxHeaders}, close: true}
+	if n > 0 {
+		p.members["actual"] = n
+	}
+	return p
 }
 
 var (
@@ -331,15 +337,13 @@ var (
 )
 
 func (p *refusal) write(w http.ResponseWriter, id string) {
-	members := map[string]any{"type": "/problems/" + string(p.kind), "title": p.title, "status": p.status, "detail": p.detail}
-	for name, v := range p.members {
-		members[name] = v
-	}
-	body, err := json.Marshal(members)
-	if err != nil {
-		body = nil // a problem is made of text and numbers
-	}
-	h := w.Header()
+	maps.Copy(w.Header(), p.header(id))
+	w.WriteHeader(p.status)
+	_, _ = w.Write(p.body())
+}
+
+func (p *refusal) header(id string) http.Header {
+	h := http.Header{}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set(gatewayID, id)
 	h.Set("Holdfast-Request-Id", id)
@@ -349,6 +353,16 @@ func (p *refusal) write(w http.ResponseWriter, id string) {
 	if p.close {
 		h.Set("Connection", "close")
 	}
-	w.WriteHeader(p.status)
-	_, _ = w.Write(body)
+	return h
+}
+
+// body is the problem object of RFC 9457.
+func (p *refusal) body() []byte {
+	members := map[string]any{"type": "/problems/" + string(p.kind), "title": p.title, "status": p.status, "detail": p.detail}
+	maps.Copy(members, p.members)
+	body, err := json.Marshal(members)
+	if err != nil {
+		return nil // a problem is made of text and numbers
+	}
+	return body
 }

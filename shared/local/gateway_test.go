@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +31,10 @@ func behind(t *testing.T, h HTTPHandler) string {
 
 func serveGateway(t *testing.T, g *Gateway) string {
 	t.Helper()
-	server := httptest.NewServer(g)
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = newServer(g, g.Log)
+	server.Listener = problemListener{server.Listener}
+	server.Start()
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
@@ -339,5 +343,14 @@ func TestAClientThatGoesAwayCancelsNothing(t *testing.T) {
 	c.Close()
 	if err := <-ended; err != nil {
 		t.Errorf("the function's context ended: %v", err)
+	}
+}
+
+// What the server itself has to say is not for whoever started the stack.
+func TestWhatTheServerSaysGoesToTheLog(t *testing.T) {
+	var log bytes.Buffer
+	newServer(&Gateway{}, obs.NewLogger(&log, slog.LevelInfo)).ErrorLog.Print("no connection")
+	if !strings.Contains(log.String(), "no connection") {
+		t.Errorf("the log has: %s", log.String())
 	}
 }

@@ -227,15 +227,17 @@ func TestQueuesOfTheStack(t *testing.T) {
 	client := sqs.New(sqs.Options{Region: engines.Region, BaseEndpoint: aws.String(enginetest.SQS(t)), Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 	ctx := t.Context()
 	name := fmt.Sprintf("stack-%d", time.Now().UnixNano())
-	dead, err := ensureQueue(ctx, client, name+"-dead", 30*time.Second, "")
-	if err != nil {
+	if err := ensureQueue(ctx, client, name+"-dead", 30*time.Second, ""); err != nil {
 		t.Fatal(err)
 	}
-	var url string
 	for range 2 { // the second finds it there and changes its settings
-		if url, err = ensureQueue(ctx, client, name, time.Second, name+"-dead"); err != nil {
+		if err := ensureQueue(ctx, client, name, time.Second, name+"-dead"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	url, dead := queueURL(enginetest.SQS(t), name), queueURL(enginetest.SQS(t), name+"-dead")
+	if told, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name}); err != nil || *told.QueueUrl != url {
+		t.Errorf("the engine tells another URL than %s: %+v, %v", url, told, err)
 	}
 	t.Cleanup(func() {
 		for _, u := range []string{url, dead} {

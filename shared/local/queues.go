@@ -25,10 +25,35 @@ func queueARN(name string) string {
 	return "arn:aws:sqs:" + engines.Region + ":" + engines.Account + ":" + name
 }
 
+// queueURLs are the URLs of the stack's queues.
+type queueURLs struct{ signals, dead, givenUp string }
+
+// queueURL is the URL of a queue of an engine, as that tells it too. It is not
+// asked, so that nobody waits for it.
+func queueURL(engine, name string) string { return engine + "/" + engines.Account + "/" + name }
+
+func queuesAt(engine string) queueURLs {
+	return queueURLs{signals: queueURL(engine, signalsQueue), dead: queueURL(engine, deadSignals), givenUp: queueURL(engine, givenUpQueue)}
+}
+
+// lookingHides is how long the queues that people look into hide a message.
+const lookingHides = 30 * time.Second
+
+// ensureQueues makes the stack's queues; visibility is that of the signals.
+func ensureQueues(ctx context.Context, client *sqs.Client, visibility time.Duration) error {
+	if err := ensureQueue(ctx, client, deadSignals, lookingHides, ""); err != nil {
+		return err
+	}
+	if err := ensureQueue(ctx, client, signalsQueue, visibility, deadSignals); err != nil {
+		return err
+	}
+	return ensureQueue(ctx, client, givenUpQueue, lookingHides, "")
+}
+
 // ensureQueue makes a queue, or gives one that is there these settings.
 // deadLetters is the name of the queue that gets what is received too often;
 // "": there is none.
-func ensureQueue(ctx context.Context, client *sqs.Client, name string, visibility time.Duration, deadLetters string) (url string, err error) {
+func ensureQueue(ctx context.Context, client *sqs.Client, name string, visibility time.Duration, deadLetters string) error {
 	attributes := map[string]string{
 		"VisibilityTimeout":      seconds(visibility),
 		"MessageRetentionPeriod": seconds(queueKeeps),
@@ -36,22 +61,21 @@ func ensureQueue(ctx context.Context, client *sqs.Client, name string, visibilit
 	if deadLetters != "" {
 		policy, err := json.Marshal(map[string]any{"deadLetterTargetArn": queueARN(deadLetters), "maxReceiveCount": maxReceives})
 		if err != nil {
-			return "", err
+			return err
 		}
 		attributes["RedrivePolicy"] = string(policy)
 	}
 	found, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &name})
 	if err != nil { // most likely there is none; if not, the next call says what is wrong
-		made, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
-		if err != nil {
-			return "", fmt.Errorf("create queue %s: %w", name, err)
+		if _, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes}); err != nil {
+			return fmt.Errorf("create queue %s: %w", name, err)
 		}
-		return aws.ToString(made.QueueUrl), nil
+		return nil
 	}
 	if _, err := client.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: found.QueueUrl, Attributes: attributes}); err != nil {
-		return "", fmt.Errorf("set up queue %s: %w", name, err)
+		return fmt.Errorf("set up queue %s: %w", name, err)
 	}
-	return aws.ToString(found.QueueUrl), nil
+	return nil
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }

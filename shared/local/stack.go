@@ -128,12 +128,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 			return err
 		}
 		s.url = "http://" + listener.Addr().String()
-		s.server = &http.Server{ReadHeaderTimeout: headerReadTimeout, IdleTimeout: 2 * time.Minute}
 		if err := s.begin(ctx, o, logs); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 		s.running.Go(func() {
-			if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			if err := s.server.Serve(problemListener{listener}); !errors.Is(err, http.ErrServerClosed) {
 				s.failed <- fmt.Errorf("the gateway stopped serving: %w", err)
 			}
 		})
@@ -144,6 +143,15 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		return nil, begun
 	}
 	return s, nil
+}
+
+// newServer makes the server of a gateway. What it has to say itself, such as
+// that no connection can be taken, goes to the log.
+func newServer(g http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: g, ReadHeaderTimeout: headerReadTimeout, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(log.With("part", "server").Handler(), slog.LevelWarn),
+	}
 }
 
 func listen(address string) (net.Listener, error) {
@@ -170,23 +178,66 @@ func (s *Stack) begin(ctx context.Context, o Options, logs string) (err error) {
 	if err != nil {
 		return err
 	}
+	makeQueues := func(ctx context.Context) error { return ensureQueues(ctx, p.queues, o.Visibility) }
+	queuesMissing, err := s.tolerate(ctx, log, "the queues", makeQueues)
+	if err != nil {
+		return err
+	}
 	fns, err := buildFunctions(p, o.RepairEvery, s.logFile, o.LogLevel)
 	if err != nil {
 		return err
 	}
-	switch err := fns.ensureIndexes(ctx); {
-	case err == nil:
-	case s.engines == nil:
-		// Without the index all but queries works, and who needs it makes it.
-		log.Warn("the indexes could not be looked at", "error", err)
-	default:
-		return fmt.Errorf("ensure indexes: %w", err)
+	// Who needs an index that is missing makes it.
+	if _, err := s.tolerate(ctx, log, "the indexes", fns.ensureIndexes); err != nil {
+		return err
 	}
 	if err := fns.takeOver(ctx); err != nil {
 		return fmt.Errorf("take over from the last process: %w", err)
 	}
-	s.server.Handler = fns.gateway(log.With("part", "gateway"))
-	return s.poll(p, fns, o, log)
+	s.server = newServer(fns.gateway(log.With("part", "gateway")), log)
+	var more []func(context.Context)
+	if queuesMissing {
+		more = append(more, func(ctx context.Context) { untilDone(ctx, log, "the queues", makeQueues) })
+	}
+	return s.poll(p, fns, o, log, more)
+}
+
+// awayPatience is how long a start waits for an engine that others look after,
+// and that documents do not need.
+const awayPatience = 10 * time.Second
+
+// tolerate makes something in an engine. One of the stack's own was just seen
+// serving, so what fails with it is a failure. Of one that others look after, it
+// is no reason not to start: without queue and index all but queries works.
+func (s *Stack) tolerate(ctx context.Context, log *slog.Logger, what string, ensure func(context.Context) error) (missing bool, err error) {
+	if s.engines != nil {
+		if err := ensure(ctx); err != nil {
+			return true, fmt.Errorf("make %s: %w", what, err)
+		}
+		return false, nil
+	}
+	patient, cancel := context.WithTimeout(ctx, awayPatience)
+	defer cancel()
+	if err := ensure(patient); err != nil {
+		log.Warn("the start goes on without "+what, "error", err)
+		return true, ctx.Err()
+	}
+	return false, nil
+}
+
+// untilDone makes something in an engine as soon as that serves.
+func untilDone(ctx context.Context, log *slog.Logger, what string, ensure func(context.Context) error) {
+	retry := backoff{first: retryFirst, last: retryLast}
+	for ctx.Err() == nil {
+		patient, cancel := context.WithTimeout(ctx, awayPatience)
+		err := ensure(patient)
+		cancel()
+		if err == nil {
+			return
+		}
+		log.Warn(what+" cannot be made", "error", err)
+		sleep(ctx, retry.pause())
+	}
 }
 
 // startEngines starts engines, unless there are some, and fills in their URLs.
@@ -223,19 +274,17 @@ const (
 
 // provided is what the functions find in the engines.
 type provided struct {
-	aws        aws.Config
-	reach      map[engines.Name]string // where the functions find the engines
-	schema     []dynamodb.CreateTableInput
-	stream     string // ARN, as the engine says it
-	signalsURL string
-	deadURL    string
-	givenUpURL string
-	tables     *dynamodb.Client
-	streams    *dynamodbstreams.Client
-	queues     *sqs.Client
+	aws       aws.Config
+	reach     map[engines.Name]string // where the functions find the engines
+	schema    []dynamodb.CreateTableInput
+	stream    string // ARN, as the engine says it
+	tables    *dynamodb.Client
+	streams   *dynamodbstreams.Client
+	queues    *sqs.Client
+	queueURLs queueURLs
 }
 
-// provide makes what the functions need in the engines: tables and queues.
+// provide makes the tables, which everything needs, and says where all else is.
 func provide(ctx context.Context, o Options) (*provided, error) {
 	p := &provided{
 		aws:    aws.Config{Region: engines.Region, Credentials: credentials.NewStaticCredentialsProvider("local", "local", "")},
@@ -247,17 +296,9 @@ func provide(ctx context.Context, o Options) (*provided, error) {
 	p.tables = dynamodb.NewFromConfig(p.aws, func(o *dynamodb.Options) { o.BaseEndpoint = table })
 	p.streams = dynamodbstreams.NewFromConfig(p.aws, func(o *dynamodbstreams.Options) { o.BaseEndpoint = table })
 	p.queues = sqs.NewFromConfig(p.aws, func(o *sqs.Options) { o.BaseEndpoint = queue })
+	p.queueURLs = queuesAt(o.Engines[engines.SQS])
 	var err error
-	if p.stream, err = ensureTables(ctx, p.tables, p.schema); err != nil {
-		return nil, err
-	}
-	if p.deadURL, err = ensureQueue(ctx, p.queues, deadSignals, 30*time.Second, ""); err != nil {
-		return nil, err
-	}
-	if p.signalsURL, err = ensureQueue(ctx, p.queues, signalsQueue, o.Visibility, deadSignals); err != nil {
-		return nil, err
-	}
-	p.givenUpURL, err = ensureQueue(ctx, p.queues, givenUpQueue, 30*time.Second, "")
+	p.stream, err = ensureTables(ctx, p.tables, p.schema)
 	return p, err
 }
 
@@ -265,8 +306,8 @@ func provide(ctx context.Context, o Options) (*provided, error) {
 // few days at most.
 const sweepEvery = 10 * time.Minute
 
-// poll starts the pollers and schedules.
-func (s *Stack) poll(p *provided, fns *functions, o Options, log *slog.Logger) error {
+// poll starts the pollers and schedules, and what else is to run beside them.
+func (s *Stack) poll(p *provided, fns *functions, o Options, log *slog.Logger, more []func(context.Context)) error {
 	dir := filepath.Join(o.DataDir, "pollers")
 	eventARN := normalARN(p.stream, engines.Region)
 	points, err := openCheckpoints(filepath.Join(dir, relayFunction.Name+".json"), p.stream)
@@ -283,20 +324,21 @@ func (s *Stack) poll(p *provided, fns *functions, o Options, log *slog.Logger) e
 	}
 	sweep := &ttlSweep{tables: p.tables, of: ttlTables(p.schema), swept: swept, now: time.Now}
 	relay := &streamPoller{
-		mapping: fns.relayMapping(givingUpTo(p.queues, p.givenUpURL)), streams: p.streams, arn: p.stream, eventARN: eventARN,
+		mapping: fns.relayMapping(givingUpTo(p.queues, p.queueURLs.givenUp)), streams: p.streams, arn: p.stream, eventARN: eventARN,
 		checkpoints: points, now: time.Now, log: log.With("part", "stream poller"),
 		removedTTL: func(r streamtypes.Record) bool { return swept.made(sweep.of[0], r) },
 	}
 	indexer := &queuePoller{
-		mapping: fns.indexerMapping(), queue: p.queues, url: p.signalsURL, arn: queueARN(signalsQueue),
+		mapping: fns.indexerMapping(), queue: p.queues, url: p.queueURLs.signals, arn: queueARN(signalsQueue),
 		inFlight: flying, log: log.With("part", "queue poller"),
 	}
 	schedules := append(fns.schedules(o.RepairEvery, log),
 		Schedule{Name: "time to live", Every: sweepEvery, First: time.Minute, Run: sweep.run})
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.running.Go(func() { relay.run(ctx) })
-	s.running.Go(func() { indexer.run(ctx) })
+	for _, run := range append(more, relay.run, indexer.run) {
+		s.running.Go(func() { run(ctx) })
+	}
 	for _, schedule := range schedules {
 		s.running.Go(func() { schedule.run(ctx, log) })
 	}

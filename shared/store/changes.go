@@ -41,6 +41,9 @@ type ChangesPage struct {
 	// than it may still gain predecessors, because writers' clocks differ and
 	// the feed is eventually consistent.
 	SafeThrough time.Time
+	// End says that nothing follows before SafeThrough, so that a reader may wait
+	// before it goes on.
+	End bool
 }
 
 const (
@@ -84,7 +87,11 @@ func (s *Store) Changes(ctx context.Context, q ChangesQuery) (ChangesPage, error
 		// next poll need not look at other collections' changes again.
 		next = safe
 	}
-	page.Changes, page.Next = changes, cursor.after(changes, feed.again(), next, safe, all).String()
+	after := cursor.after(changes, feed.again(), next, safe, all)
+	page.Changes, page.Next = changes, after.String()
+	// Of all collections the floor stays behind the last change, and so does the
+	// cursor.
+	page.End = page.Next == q.After || !after.floor.before(safe.version, safe.id)
 	return page, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"slices"
+	"unicode/utf8"
 
 	"holdfast/shared/doc"
 )
@@ -43,6 +44,11 @@ func cursorCheck(format byte, belongs string, position []byte) []byte {
 	h.Write(position)
 	return h.Sum(nil)[:4]
 }
+
+// isKey reports whether a part of a position can be one of a key. The check of a
+// cursor can be made by anybody, and what is no key, the engine refuses in a way
+// of its own.
+func isKey(s string) bool { return len(s) <= doc.MaxIDBytes && utf8.ValidString(s) }
 
 // feedPosition is a place in the order of the change feed: behind the entry of
 // that version and id. With an empty id it is before all entries of the version.
@@ -169,7 +175,7 @@ func cutFeedPosition(b []byte) (p feedPosition, rest []byte, ok bool) {
 	}
 	b = b[n:]
 	length, n := binary.Uvarint(b)
-	if n <= 0 || length > uint64(len(b)-n) {
+	if n <= 0 || length > uint64(len(b)-n) || !isKey(string(b[n:][:length])) {
 		return p, nil, false
 	}
 	b = b[n:]

@@ -50,7 +50,7 @@ func (s *Store) Prefix(ctx context.Context, q PrefixQuery) (PrefixPage, error) {
 			return PrefixPage{}, err
 		}
 		after = string(position)
-		if !inPrefix(q.Prefix, after) {
+		if !isKey(after) || !inPrefix(q.Prefix, after) {
 			return PrefixPage{}, doc.Errorf(doc.InvalidCursor, "this is not a cursor of this listing")
 		}
 	}

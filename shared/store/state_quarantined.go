@@ -117,7 +117,7 @@ func parseQuarantinePosition(q QuarantineQuery) (quarantinePosition, error) {
 		return quarantinePosition{}, err
 	}
 	c, id, ok := strings.Cut(string(b), quarantineSeparator)
-	if !ok {
+	if !ok || !isKey(c) || !isKey(id) {
 		return quarantinePosition{}, doc.Errorf(doc.InvalidCursor, "this is not a cursor of this listing")
 	}
 	return quarantinePosition{collection: doc.Collection(c), id: doc.ID(id)}, nil

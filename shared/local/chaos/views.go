@@ -147,7 +147,7 @@ func (a *api) changed(ctx context.Context, c doc.Collection) (map[doc.ID]standin
 				news = true
 			}
 		}
-		if !news { // the end, where the newest are told again
+		if !news { // also what may still gain predecessors was told, and is told again
 			return all, nil
 		}
 		q.Set("after", page.Next)

@@ -56,7 +56,7 @@ func NewSigning(ctx context.Context, endpoint, profile, region string, metadata 
 		s.Region = at
 	}
 	if s.Region == "" {
-		return nil, errors.New("the endpoint does not tell its AWS region; name it with --region")
+		return nil, errors.New("requests to https are signed, and the endpoint does not tell its AWS region; name it with --region, or use a token with --token-file")
 	}
 	if _, err := s.Credentials.Retrieve(ctx); err != nil {
 		return nil, fmt.Errorf("no AWS credentials to sign requests with (name a profile with --profile, or use a token with --token-file): %w", err)

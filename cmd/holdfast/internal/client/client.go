@@ -22,6 +22,9 @@ import (
 // has at most 6 MB. Something longer comes from somebody else.
 const mostAnswer = 16 << 20
 
+// requestIDHeader is in every answer of Holdfast itself.
+const requestIDHeader = "Holdfast-Request-Id"
+
 // requestTimeout is longer than a gateway lets a request run (30 s).
 const requestTimeout = 60 * time.Second
 
@@ -88,11 +91,8 @@ func (c *Client) Endpoint() string { return c.base.String() }
 // ParseEndpoint checks an endpoint, such as https://api.example.com/prod.
 func ParseEndpoint(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil {
-		return nil, fmt.Errorf("the endpoint is no URL: %w", err)
-	}
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, fmt.Errorf("the endpoint %q is no URL such as https://api.example.com or http://127.0.0.1:8787", s)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("the endpoint has no user, query or fragment")
@@ -238,9 +238,22 @@ func (c *Client) once(ctx context.Context, r Request) (*Response, error) {
 		return nil, fmt.Errorf("%s answers with more than %d bytes; that is no Holdfast", c.Endpoint(), mostAnswer)
 	}
 	if res.StatusCode >= 300 && res.StatusCode != http.StatusNotModified {
-		return nil, problemOf(res, body)
+		return nil, c.refused(problemOf(res, body))
+	}
+	if res.Header.Get(requestIDHeader) == "" {
+		// Somebody else's {} would be an empty answer to every question.
+		return nil, fmt.Errorf("%s answers, but it is no Holdfast", c.Endpoint())
 	}
 	return &Response{Status: res.StatusCode, Header: res.Header, Body: body}, nil
+}
+
+// refused adds to the refusal of a route where it was looked for: it is the
+// endpoint that has a wrong path.
+func (c *Client) refused(p *Problem) *Problem {
+	if p.Slug == "no-such-route" {
+		p.Detail += "; the endpoint is " + c.Endpoint()
+	}
+	return p
 }
 
 func (c *Client) unreachable(err error, sent bool) error {

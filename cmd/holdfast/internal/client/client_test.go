@@ -27,6 +27,7 @@ func scripted(t *testing.T, handlers ...http.HandlerFunc) (*httptest.Server, *at
 	calls := &atomic.Int64{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := calls.Add(1)
+		w.Header().Set(requestIDHeader, "r1")
 		handlers[min(n, int64(len(handlers)))-1](w, r)
 	}))
 	t.Cleanup(s.Close)
@@ -158,6 +159,7 @@ func TestProblemsAreReadable(t *testing.T) {
 		}
 	}
 	s, _ := scripted(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Del(requestIDHeader)
 		w.Header().Set("Apigw-Requestid", "R1=")
 		w.WriteHeader(403)
 		_, _ = io.WriteString(w, `{"message":"Forbidden by policy"}`)

@@ -39,7 +39,7 @@ func problemOf(res *http.Response, body []byte) *Problem {
 	if p.Slug == "" && p.Detail == "" {
 		p.Detail = foreignDetail(res, body)
 	}
-	p.RequestID = res.Header.Get("Holdfast-Request-Id")
+	p.RequestID = res.Header.Get(requestIDHeader)
 	if p.RequestID == "" {
 		p.RequestID = res.Header.Get("Apigw-Requestid")
 	}
