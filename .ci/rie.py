@@ -1,15 +1,18 @@
 """Runs the built functions as they are deployed, under the emulator of the Lambda
 runtime that comes with SAM, against the local engines.
 
-Usage: rie.py EXPANSION BUILD-DIR EMPTY-BINARY
+Usage: rie.py EXPANSION BUILD-DIR [--measure EMPTY-BINARY] [--under EMULATOR]
 
 Every payload of events/ goes to its function (cases.py says what has to come of
 it); then one document makes the whole way: put, relayed, indexed, found. What the
-functions asked the engines for has to be within .ci/permissions.json. In the end
-a table tells how long each function takes to start, and how much memory, beside
-an empty one; that is told, not judged, since machines differ.
+functions asked the engines for has to be within .ci/permissions.json. With an
+EMPTY-BINARY a table tells in the end how long each function takes to start, and
+how much memory, beside an empty one; that is told, not judged, since machines
+differ. With an EMULATOR, qemu, the functions are those of another processor; how
+long they take there means nothing.
 """
 
+import argparse
 import contextlib
 import glob
 import http.client
@@ -21,11 +24,12 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import samcli
 
-from cases import CASES, D, Q, R, X, failures
+from cases import CASES, D, Q, R, X, body, failures
 from standins import ROOT, Standins, free_port
 
 RIE = os.path.join(os.path.dirname(samcli.__file__), "local", "rapid",
@@ -35,16 +39,16 @@ STARTS = 15
 
 
 class Function:
-    """A built function under the emulator."""
+    """A built function under the emulator of the runtime; command is what runs it."""
 
-    def __init__(self, name, binary, variables):
-        self.name, self.port = name, free_port()
+    def __init__(self, name, command, variables):
+        self.name, self.port, self.log = name, free_port(), tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
         self.child = subprocess.Popen(
             [RIE, "--log-level", "error", "--runtime-interface-emulator-address", f"127.0.0.1:{self.port}",
-             "--runtime-api-address", f"127.0.0.1:{free_port()}", binary],
+             "--runtime-api-address", f"127.0.0.1:{free_port()}", *command],
             env={**LOCAL, "AWS_LAMBDA_FUNCTION_NAME": name, "AWS_LAMBDA_FUNCTION_TIMEOUT": "60",
                  "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "256", **variables},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=self.log, stderr=self.log)
         for _ in range(300):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return
@@ -60,6 +64,11 @@ class Function:
             return json.loads(answer)
         except ValueError:
             return answer.decode(errors="replace")
+
+    def said(self):
+        """The end of the log of one that is closed."""
+        self.log.seek(0)
+        return self.log.read()[-3000:]
 
     def close(self):
         self.child.terminate()
@@ -77,6 +86,9 @@ def payload(name):
 def way(functions, standins):
     """One document from the request to the answer of a query; yields what is wrong."""
     saved = functions[D].invoke(payload("http-put"))
+    if not isinstance(saved, dict) or saved.get("statusCode") not in (200, 201):
+        yield f"the put: {json.dumps(saved)[:500]}"
+        return
     token = saved["headers"]["Holdfast-Token"]
     items = standins.dynamodb.get_item(TableName=standins.tables["DocumentsTable"], Key={"pk": {"S": "users/1"}, "sk": {"S": "/"}})
     event = payload("stream")
@@ -95,9 +107,13 @@ def way(functions, standins):
     ask = payload("http-query")
     ask["body"] = json.dumps({"from": "users", "filter": {"name": "Ada", "born": {"$lt": 1900}}, "count": True, "wait": {"tokens": [token], "timeout": "10s"}})
     answer = functions[Q].invoke(ask)
-    found = json.loads(answer["body"])
-    if answer["statusCode"] != 200 or [d["id"] for d in found["documents"]] != ["users/1"] or found["count"]["value"] != 1:
-        yield f"the query: {answer['body'][:500]}"
+
+    def one(text):
+        found = json.loads(text)
+        return [d["id"] for d in found["documents"]] == ["users/1"] and found["count"]["value"] == 1
+    wrong = body(200, one, "not the document and nothing else")(answer)
+    if wrong:
+        yield f"the query: {wrong}: {json.dumps(answer)[:500]}"
 
 
 def start(binary, variables):
@@ -142,24 +158,30 @@ def table(binaries, variables):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started ends
-    with open(sys.argv[1], encoding="utf-8") as f:
+    given = argparse.ArgumentParser()
+    given.add_argument("expansion")
+    given.add_argument("build")
+    given.add_argument("--measure")
+    given.add_argument("--under")
+    given = given.parse_args()
+    with open(given.expansion, encoding="utf-8") as f:
         expansion = json.load(f)
-    binaries = {"empty": sys.argv[3]}
-    binaries.update({os.path.basename(os.path.dirname(p)): p for p in sorted(glob.glob(os.path.join(sys.argv[2], "*", "bootstrap")))})
-    wrong = [f"no case for {name}" for name in set(binaries) - {"empty"} - {c[0] for c in CASES}]
+    binaries = {os.path.basename(os.path.dirname(p)): p for p in sorted(glob.glob(os.path.join(given.build, "*", "bootstrap")))}
+    wrong = [f"no case for {name}" for name in set(binaries) - {c[0] for c in CASES}]
     unused = {os.path.basename(p).removesuffix(".json") for p in glob.glob(os.path.join(ROOT, "events", "*.json"))} - {c[1] for c in CASES} - {"env"}
     wrong += [f"no case for events/{name}.json" for name in sorted(unused)]
     standins = Standins(expansion)
-    functions, variables = {}, {}
+    functions, variables, failing = {}, {}, set()
     try:
-        for name in set(binaries) - {"empty"}:
+        for name, binary in binaries.items():
             variables[name] = standins.environment(expansion, name, "127.0.0.1", "127.0.0.1")
-            functions[name] = Function(name, binaries[name], variables[name])
+            functions[name] = Function(name, [given.under, binary] if given.under else [binary], variables[name])
         for function, name, check in CASES:
             answer = functions[function].invoke(payload(name))
             said = check(answer)
             if said:
                 wrong.append(f"{function} with {name}: {said}: {json.dumps(answer)[:400]}")
+                failing.add(function)
         wrong += [f"the whole way: {w}" for w in way(functions, standins)]
         wrong += list(standins.refused())
     finally:
@@ -168,8 +190,11 @@ def main():
         standins.close()
     for w in wrong:
         print("FAIL", w)
+    for name in sorted(failing):
+        print(f"the end of what {name} said:\n{functions[name].said()}")
     print(f"{len(CASES)} payloads to {len(functions)} functions, and one document's whole way: {'as it should be' if not wrong else f'{len(wrong)} wrong'}")
-    table(binaries, variables)
+    if given.measure:
+        table({"empty": given.measure, **binaries}, variables)
     sys.exit(1 if wrong else 0)
 
 

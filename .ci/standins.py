@@ -141,6 +141,10 @@ class Standins:
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True
 
+            def handle(self):
+                with contextlib.suppress(ConnectionResetError):  # a function that was ended
+                    super().handle()
+
             def pass_on(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 standins.note(function, engine, self.command, self.path, self.headers, body)
