@@ -1,14 +1,14 @@
 """Runs the built functions as they are deployed, under the emulator of the Lambda
 runtime that comes with SAM, against the local engines.
 
-Usage: rie.py EXPANSION BUILD-DIR [--measure EMPTY-BINARY] [--under EMULATOR]
+Usage: rie.py EXPANSION BUILD-DIR [--beside EMPTY OTHER...] [--under EMULATOR]
 
 Every payload of events/ goes to its function (cases.py says what has to come of
 it); then one document makes the whole way: put, relayed, indexed, found. What the
-functions asked the engines for has to be within .ci/permissions.json. With an
-EMPTY-BINARY a table tells in the end how long each function takes to start, and
-how much memory, beside an empty one; that is told, not judged, since machines
-differ. With an EMULATOR, qemu, the functions are those of another processor; how
+functions asked the engines for has to be within .ci/permissions.json. With
+--beside a table tells in the end how long each function takes to start, and how
+much memory, beside an empty one and others; that is told, not judged, since
+machines differ. With an EMULATOR, qemu, the functions are those of another processor; how
 long they take there means nothing.
 """
 
@@ -150,10 +150,11 @@ def table(binaries, variables):
         for name, binary in binaries.items():
             measured[name].append(start(binary, variables.get(name, {})))
     least = {name: min(m[0] for m in all_) for name, all_ in measured.items()}
+    first = next(iter(least.values()))
     print(f"{'start, ' + str(STARTS) + ' times':<20}{'least ms':>9}{'median':>9}{'cpu ms':>9}{'MiB':>7}{'bytes':>11}{'ratio':>7}")
     for name, all_ in measured.items():
         wall, cpu, memory = (statistics.median(column) for column in zip(*all_))
-        print(f"{name:<20}{least[name]:>9.1f}{wall:>9.1f}{cpu:>9.1f}{memory:>7.1f}{os.path.getsize(binaries[name]):>11}{least[name] / least['empty']:>7.2f}")
+        print(f"{name:<20}{least[name]:>9.1f}{wall:>9.1f}{cpu:>9.1f}{memory:>7.1f}{os.path.getsize(binaries[name]):>11}{least[name] / first:>7.2f}")
 
 
 def main():
@@ -161,7 +162,7 @@ def main():
     given = argparse.ArgumentParser()
     given.add_argument("expansion")
     given.add_argument("build")
-    given.add_argument("--measure")
+    given.add_argument("--beside", nargs="+", default=[])
     given.add_argument("--under")
     given = given.parse_args()
     with open(given.expansion, encoding="utf-8") as f:
@@ -193,8 +194,8 @@ def main():
     for name in sorted(failing):
         print(f"the end of what {name} said:\n{functions[name].said()}")
     print(f"{len(CASES)} payloads to {len(functions)} functions, and one document's whole way: {'as it should be' if not wrong else f'{len(wrong)} wrong'}")
-    if given.measure:
-        table({"empty": given.measure, **binaries}, variables)
+    if given.beside:
+        table({**{os.path.basename(p): p for p in given.beside}, **binaries}, variables)
     sys.exit(1 if wrong else 0)
 
 
