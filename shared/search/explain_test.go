@@ -142,6 +142,9 @@ func TestWhatIsExplainedIsWhatIsSent(t *testing.T) {
 // are wanted, finds what the search finds where the index decides alone, and at
 // least that elsewhere; what it calls sure is found.
 func TestWhatIsExplainedFindsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares with OpenSearch")
+	}
 	fewChecks(t, 30)
 	deciders := map[search.Decider]int{}
 	for name, definition := range map[string]collection.Definition{
