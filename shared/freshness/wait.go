@@ -135,7 +135,10 @@ type Waited struct {
 	// not take: there is nothing to wait for. At most MaxNamed are named.
 	Quarantined      []doc.ID
 	QuarantinedCount int
-	Took             time.Duration
+	// AbsentCount is how many neither the table nor the index has a trace of:
+	// there is nothing to wait for, either.
+	AbsentCount int
+	Took        time.Duration
 	// Unavailable says that the index did not answer at the end, so that what is
 	// missing may well be in there.
 	Unavailable bool
@@ -204,7 +207,7 @@ func (w *Waiter) wait(ctx context.Context, t term, signals []doc.Signal, patienc
 	if err := ctx.Err(); err != nil {
 		return Waited{}, fmt.Errorf("wait for the index: %w", err)
 	}
-	done := Waited{Documents: len(signals), QuarantinedCount: len(p.quarantined)}
+	done := Waited{Documents: len(signals), QuarantinedCount: len(p.quarantined), AbsentCount: p.absent}
 	done.Quarantined = p.quarantined[:min(len(p.quarantined), MaxNamed)]
 	done.Unavailable = p.unanswered()
 	missing := p.left
@@ -230,6 +233,7 @@ type pending struct {
 	left        []doc.Signal    // in the order of ids
 	unheld      map[doc.ID]bool // ids of which the index has just said that it has no version at all
 	quarantined []doc.ID
+	absent      int // of which neither the table nor the index has a trace
 
 	silence     time.Duration // after which the wait is given up; 0: not before its end
 	failing     bool          // a look at the index failed in the last round that the wait's end did not cut short
@@ -403,6 +407,7 @@ func (p *pending) askTable(ctx context.Context) {
 	if err != nil {
 		p.w.o.Log.DebugContext(ctx, "asking the table failed", "error", err)
 	}
+	p.absent += len(there)
 	p.cross(there)
 }
 

@@ -174,6 +174,7 @@ func TestWaits(t *testing.T) {
 		missing     []doc.ID
 		quarantined []doc.ID
 		unavailable bool
+		absent      int
 		least, most time.Duration
 	}{
 		{name: "for nothing", most: 0},
@@ -225,7 +226,7 @@ func TestWaits(t *testing.T) {
 			missing: []doc.ID{"users/1", "users/2"}, least: 5 * time.Second, most: 5 * time.Second,
 		},
 		{
-			name: "not for what is nowhere", signals: []doc.Signal{one}, least: time.Second, most: 1500 * time.Millisecond,
+			name: "not for what is nowhere", signals: []doc.Signal{one}, absent: 1, least: time.Second, most: 1500 * time.Millisecond,
 		},
 		{
 			name: "until the first index is there", signals: []doc.Signal{one},
@@ -283,7 +284,7 @@ func TestWaits(t *testing.T) {
 					c.world(w)
 				}
 				got := wait(t, w, 5*time.Second, c.signals...)
-				if !slices.Equal(got.Missing, c.missing) || got.MissingCount != len(c.missing) || !slices.Equal(got.Quarantined, c.quarantined) {
+				if !slices.Equal(got.Missing, c.missing) || got.MissingCount != len(c.missing) || !slices.Equal(got.Quarantined, c.quarantined) || got.AbsentCount != c.absent {
 					t.Errorf("%+v", got)
 				}
 				if took := time.Since(w.began); took < c.least || took > c.most || got.Took > took {

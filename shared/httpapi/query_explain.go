@@ -72,6 +72,9 @@ func appendExplanation(dst []byte, asked *queryRequest, e search.Explanation) []
 		dst = append(appendText(dst, asked.whereText), `,"language":"CEL","evaluatedOn":"every document that the filter leaves","budget":`...)
 		dst = append(strconv.AppendInt(dst, int64(e.Budget), 10), '}')
 	}
+	if asked.verified {
+		dst = append(dst, `,"read":"verified"`...)
+	}
 	dst = append(dst, `,"limits":{"examined":`...)
 	dst = append(strconv.AppendInt(dst, int64(e.Budget), 10), `,"timeMs":`...)
 	dst = append(strconv.AppendInt(dst, e.Time.Milliseconds(), 10), `,"clauses":{"used":`...)

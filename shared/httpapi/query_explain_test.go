@@ -104,7 +104,7 @@ func TestExplainGoesWithEveryOtherMember(t *testing.T) {
 		`"count":true`:                  "count search",
 		`"sort":[{"a.0":"desc"}]`:       "search",
 		`"fields":[],"include":["a.b"]`: "search",
-		`"read":"verified"`:             "search",
+		`"read":"verified"`:             "search read",
 		`"after":"` + next + `"`:        "search",
 		`"after":"` + next + `","limit":0,"aggregate":{}`:                            "notice",
 		`"where":"doc.a > doc.b","filter":{"a":{"$gt":1}},"count":true`:              "count search where",
@@ -121,7 +121,7 @@ func TestExplainGoesWithEveryOtherMember(t *testing.T) {
 			t.Errorf("%.200s: %s", members, a)
 			continue
 		}
-		for _, member := range []string{"search", "count", "aggregate", "where", "notice"} {
+		for _, member := range []string{"search", "count", "aggregate", "where", "read", "notice"} {
 			if _, there := e[member]; there != strings.Contains(has, member) {
 				t.Errorf("%.200s: %s is there: %v", members, member, there)
 			}

@@ -19,7 +19,7 @@ import (
 // same in JSON, so here these refusals are replaced, on the connection, by
 // problems like all others.
 //
-// Left as the server makes it is the answer 417, without a body, to an Expect
+// OPTIONS * reaches the gateway like any other request. Left as the server makes it is the answer 417, without a body, to an Expect
 // that is not 100-continue; and nothing at all is answered to a client that does
 // not come to the end of its headers in time.
 
@@ -68,9 +68,9 @@ func (c problemConn) CloseWrite() error {
 	return nil
 }
 
-// plainRefusal is how the server's own refusals begin. No other answer does: the
-// gateway's have a request id before their Content-Type.
-var plainRefusal = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3}) [A-Za-z ]*(?:: )?([^\r\n]*)\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n`)
+// plainRefusal is a refusal of the server's own, which it writes at once and in
+// whole. No part of another answer looks like it from its beginning to its end.
+var plainRefusal = regexp.MustCompile(`^HTTP/1\.1 ([0-9]{3}) [A-Za-z ]*(?:: )?([^\r\n]*)\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n[ -~]*$`)
 
 // serverRefusal is the problem in the place of a refusal of the server's own;
 // nil for every other answer.

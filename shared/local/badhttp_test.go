@@ -79,4 +79,21 @@ func TestAnswersOfFunctionsAreLeftAlone(t *testing.T) {
 	if err != nil || string(got) != text || res.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%v %s, %v", res.Header, got, err)
 	}
+	// A part of a compressed answer may have any bytes.
+	for _, part := range []string{"\x1f\x8b" + text, text + "\r\n0\r\n\r\n", text + "\x00"} {
+		if serverRefusal([]byte(part)) != nil {
+			t.Errorf("%q is taken for a refusal", part)
+		}
+	}
+	if serverRefusal([]byte(text)) == nil {
+		t.Error("a refusal is not known")
+	}
+}
+
+// What a request about the server itself asks for is the gateway's to tell.
+func TestOptionsOfTheServer(t *testing.T) {
+	address := behind(t, echo)
+	if res := raw(t, address, "OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n"); res.Header.Get(gatewayID) == "" {
+		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
 }

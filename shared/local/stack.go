@@ -149,7 +149,7 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 // that no connection can be taken, goes to the log.
 func newServer(g http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: g, ReadHeaderTimeout: headerReadTimeout, IdleTimeout: 2 * time.Minute,
+		Handler: g, DisableGeneralOptionsHandler: true, ReadHeaderTimeout: headerReadTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(log.With("part", "server").Handler(), slog.LevelWarn),
 	}
 }

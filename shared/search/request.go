@@ -88,6 +88,20 @@ func moment(micros *int64) time.Time {
 	return time.UnixMicro(*micros).UTC()
 }
 
+// maxRequestBytes is how long a request may be that every size of OpenSearch
+// takes: 10 MiB, the limit of Amazon's smaller instances.
+const maxRequestBytes = 10 << 20
+
+// tooLong refuses searches that are too long together to be sent; nil for others.
+// Each has the filter in it, mostly twice.
+func tooLong(bytes int) error {
+	if bytes <= maxRequestBytes {
+		return nil
+	}
+	return doc.Errorf(doc.QueryTooCostly, "what the query becomes is longer than the index takes at once").
+		With("limit", maxRequestBytes).With("actual", bytes)
+}
+
 // searches runs searches over the indexes, at least one, in one request. The
 // error is errIndexGone where one of them is not there. A shard that fails, fails
 // the search, because half an answer looks like a whole one.
@@ -110,6 +124,9 @@ func (c *Client) searches(ctx context.Context, indexes []string, bodies ...objec
 			}
 			request = append(request, '\n')
 		}
+	}
+	if err := tooLong(len(request)); err != nil {
+		return nil, err
 	}
 	a, err := c.read(ctx, http.MethodPost, "/_msearch?filter_path="+foundPath, request)
 	if err != nil {
@@ -158,6 +175,8 @@ func searchFailure(f *failure) error {
 		return unavailable(errors.Join(errIndexGone, f))
 	case f.kind == closedIndex:
 		return unavailable(f)
+	case f.status == http.StatusRequestEntityTooLarge: // of an index that takes less than others
+		return doc.Errorf(doc.QueryTooCostly, "what the query becomes is longer than the index takes at once").Because(f)
 	case strings.Contains(f.kind, "too_many") || strings.Contains(f.reason, "too_many") ||
 		strings.Contains(f.reason, "maxClauseCount") || strings.Contains(f.reason, "nested depth"):
 		return doc.Errorf(doc.QueryTooCostly, "the filter has more conditions than the index takes at once").
