@@ -131,6 +131,9 @@ func runLocal(ctx context.Context, o localOptions, out, progress io.Writer) erro
 	if o.exit {
 		return nil
 	}
+	if o.demo {
+		fmt.Fprintf(out, "Go on in another terminal, for example with\n  curl %[1]s/status\n  go run ./cmd/holdfast query customers address.country=Germany --endpoint %[1]s\nand with what the README shows under \"Five minutes\".\n", stack.URL())
+	}
 	say("serving " + stack.URL() + " until Ctrl-C")
 	select {
 	case <-ctx.Done():

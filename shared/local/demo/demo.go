@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -88,6 +89,9 @@ func (s *stage) check(kept bool, promise string, args ...any) {
 
 func (s *stage) title(n int, text string) { fmt.Fprintf(s.out, "\n── %d. %s\n\n", n, text) }
 
+// longToken is a token that names many writes. A person is shown how it begins.
+var longToken = regexp.MustCompile(`"([A-Za-z0-9_-]{40})[A-Za-z0-9_-]{20,}"`)
+
 // call makes a request and prints it with its answer.
 func (s *stage) call(ctx context.Context, method, target string, body any) (answer, error) {
 	var text []byte
@@ -99,7 +103,7 @@ func (s *stage) call(ctx context.Context, method, target string, body any) (answ
 	}
 	fmt.Fprintf(s.out, "  > %s %s\n", method, target)
 	if body != nil {
-		fmt.Fprintf(s.out, "    %s\n", text)
+		fmt.Fprintf(s.out, "    %s\n", longToken.ReplaceAll(text, []byte(`"$1…"`)))
 	}
 	a, err := s.client.do(ctx, method, target, "application/json", text)
 	if err != nil {
