@@ -39,6 +39,8 @@ func TestCommandLines(t *testing.T) {
 		says string
 	}{
 		{[]string{"--help"}, exitOK, "local"},
+		{[]string{"--help"}, exitOK, "completion"},
+		{[]string{"--version"}, exitOK, "holdfast version "},
 		{[]string{"local", "--help"}, exitOK, "Exit codes:"},
 		{[]string{"local", "--help"}, exitOK, "holdfast local --demo --exit"},
 		{[]string{"nonsense"}, exitUsage, "nonsense"},

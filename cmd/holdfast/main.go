@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"holdfast/shared/local/engines"
+	"holdfast/shared/obs"
 )
 
 // Exit codes, as --help states them.
@@ -31,8 +32,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) int {
 	root := &cobra.Command{
 		Use:           "holdfast",
 		Short:         "A document store with strong loads and honest queries",
+		Version:       obs.Version(),
 		SilenceErrors: true, SilenceUsage: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddCommand(newLocal())
 	addCommands(root)
