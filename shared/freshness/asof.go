@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/shared/collection"
 	"holdfast/shared/doc"
 	"holdfast/shared/store"
 )
@@ -54,8 +55,9 @@ type AsOfWaited struct {
 	// look for. It is of kind QueryTooCostly.
 	TooMuch *doc.Error
 	// Known says that the feed was measured to be well within the margin, so
-	// that nothing can have been overlooked.
+	// that nothing can have been overlooked, as long as the proof stands.
 	Known bool
+	proof *Proof // that what it speaks of was not looked for; nil: there was none
 }
 
 // unread is the failure of a wait that never learned what to wait for.
@@ -88,15 +90,15 @@ func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, sign
 	var err error
 	if timeout <= as.Margin {
 		if err = sleep(t.time, timeout-min(glanceTime, timeout/2)); err == nil {
-			captured = w.glance(t.late, collections)
+			captured = w.glance(t.late, collections, patience)
 		}
 	} else {
-		captured, err = w.capture(t.time, collections, as)
+		captured, err = w.capture(t.time, collections, as, patience)
 		as.Captured = err == nil
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case t.time.Err() != nil:
-			captured = w.glance(t.late, collections)
+			captured = w.glance(t.late, collections, patience)
 		case patience.Partly && errors.As(err, &as.TooMuch) && as.TooMuch.Kind == doc.QueryTooCostly:
 		default:
 			return Waited{}, err
@@ -120,9 +122,9 @@ func (w *Waiter) AsOfNow(ctx context.Context, collections []doc.Collection, sign
 
 // glance reads the feed too early for a wait that is too short, to name at least
 // what is surely missing.
-func (w *Waiter) glance(ctx context.Context, collections []doc.Collection) []doc.Signal {
+func (w *Waiter) glance(ctx context.Context, collections []doc.Collection, patience Patience) []doc.Signal {
 	q := store.CaptureQuery{Collections: collections, MaxEntries: MaxCaptured, MaxRead: MaxFeedRead}
-	if proof, ok := w.proof(ctx, collections); ok {
+	if proof, ok := w.proof(ctx, collections, patience.Read); ok {
 		q.From = doc.VersionAt(proof.Through)
 	}
 	captured, err := w.o.Feed.Capture(ctx, q)
@@ -135,13 +137,13 @@ func (w *Waiter) glance(ctx context.Context, collections []doc.Collection) []doc
 
 // capture waits for the margin and reads the feed, again where that fails, until
 // ctx ends.
-func (w *Waiter) capture(ctx context.Context, collections []doc.Collection, as *AsOfWaited) ([]doc.Signal, error) {
+func (w *Waiter) capture(ctx context.Context, collections []doc.Collection, as *AsOfWaited, patience Patience) ([]doc.Signal, error) {
 	if err := sleep(ctx, as.Margin); err != nil {
 		return nil, err
 	}
 	q := store.CaptureQuery{Collections: collections, MaxEntries: MaxCaptured, MaxRead: MaxFeedRead}
-	if proof, ok := w.proof(ctx, collections); ok {
-		q.From = doc.VersionAt(proof.Through)
+	if proof, ok := w.proof(ctx, collections, patience.Read); ok {
+		q.From, as.proof = doc.VersionAt(proof.Through), &proof
 		as.Known = w.o.Now().Sub(proof.At) < proofLife && 2*proof.FeedLag <= as.Margin
 	}
 	for {
@@ -162,18 +164,28 @@ func (w *Waiter) capture(ctx context.Context, collections []doc.Collection, as *
 	}
 }
 
-// proof is what is proven of the collections; a failure to find out proves
-// nothing.
-func (w *Waiter) proof(ctx context.Context, collections []doc.Collection) (Proof, bool) {
+// proof is what is proven of the collections where they are read; a failure to
+// find out proves nothing.
+func (w *Waiter) proof(ctx context.Context, collections []doc.Collection, read map[doc.Collection]collection.Generation) (Proof, bool) {
 	if w.o.Proofs == nil {
 		return Proof{}, false
 	}
-	p, ok, err := w.o.Proofs.Proof(ctx, collections)
+	p, ok, err := w.o.Proofs.Proof(ctx, collections, read)
 	if err != nil {
 		w.o.Log.WarnContext(ctx, "reading the proofs failed", "error", err)
 		return Proof{}, false
 	}
-	return p, ok
+	if !ok {
+		return Proof{}, false
+	}
+	stands, err := w.o.Proofs.Stands(ctx, p, 0)
+	if err != nil {
+		// An index that does not answer may still be the one. Whether it was is
+		// asked again when there is an answer to be told about.
+		w.o.Log.WarnContext(ctx, "looking at the index failed", "error", err)
+		return p, true
+	}
+	return p, stands
 }
 
 // tooMuch says of a refusal why there was so much to look at.
@@ -187,7 +199,7 @@ func tooMuch(err error, q store.CaptureQuery) error {
 	}
 	since := "since the index was last proven complete"
 	if q.From == 0 {
-		since = "and the index has never been proven complete, so all of them would have to be looked for"
+		since = "and the index is not proven complete, so all of them would have to be looked for"
 	}
 	what := "documents of these collections have changed"
 	if limit == q.MaxRead {

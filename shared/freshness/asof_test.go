@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"holdfast/shared/collection"
 	"holdfast/shared/doc"
 	"holdfast/shared/freshness"
 	"holdfast/shared/store"
@@ -54,15 +55,26 @@ func (f *feed) written(id doc.ID, v doc.Version, shown, indexed time.Duration) {
 	}
 }
 
-// proofs is what was proven.
+// proofs is what was proven, of indexes that stand or, from some look on, do not.
 type proofs struct {
 	proof freshness.Proof
 	ok    bool
 	err   error
+
+	gone  int   // the look from which on the index is another one; 0: never
+	blind error // why no look succeeds
+	looks []time.Duration
+	read  []map[doc.Collection]collection.Generation
 }
 
-func (p *proofs) Proof(context.Context, []doc.Collection) (freshness.Proof, bool, error) {
+func (p *proofs) Proof(_ context.Context, _ []doc.Collection, read map[doc.Collection]collection.Generation) (freshness.Proof, bool, error) {
+	p.read = append(p.read, read)
 	return p.proof, p.ok, p.err
+}
+
+func (p *proofs) Stands(_ context.Context, _ freshness.Proof, age time.Duration) (bool, error) {
+	p.looks = append(p.looks, age)
+	return (p.gone == 0 || len(p.looks) < p.gone) && p.blind == nil, p.blind
 }
 
 const never = time.Duration(-1)
@@ -232,9 +244,10 @@ func TestTooMuchToWaitFor(t *testing.T) {
 		limit  int
 		says   string
 	}{
-		{nil, freshness.MaxCaptured, "never been proven"},
-		{&proofs{err: errors.New("no")}, freshness.MaxFeedRead, "those of other collections included, and the index has never been proven"},
+		{nil, freshness.MaxCaptured, "the index is not proven"},
+		{&proofs{err: errors.New("no")}, freshness.MaxFeedRead, "those of other collections included, and the index is not proven"},
 		{&proofs{ok: true, proof: freshness.Proof{Through: time.Unix(1_800_000_000, 0)}}, freshness.MaxCaptured, "since the index was last proven"},
+		{&proofs{ok: true, gone: 1, proof: freshness.Proof{Through: time.Unix(1_800_000_000, 0)}}, freshness.MaxCaptured, "the index is not proven"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &feed{w: newWorld(), err: doc.Errorf(doc.QueryTooCostly, "too much").With("limit", c.limit)}
@@ -283,6 +296,76 @@ func TestAProofShortensTheWait(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A proof is about one index. When another one stands under its name, nothing is
+// known of it: neither where the reading may begin, nor, should it have taken its
+// place since, that the answer misses nothing.
+func TestALostIndexIsNotProven(t *testing.T) {
+	lost := "may have been lost or replaced"
+	for name, c := range map[string]struct {
+		gone       int
+		blind      error
+		blindAfter error
+		from       bool // the reading begins where the proof ends
+		stale      bool
+		proven     bool
+		says       string
+	}{
+		"it stands":                              {from: true, proven: true},
+		"it is another one before the wait":      {gone: 1, stale: true, says: "Everything is included"},
+		"it is another one after the search":     {gone: 2, from: true, stale: true, says: lost},
+		"nobody can tell before the wait":        {blind: errDown, from: true, proven: true},
+		"nobody can tell which one was searched": {blindAfter: errDown, from: true, stale: true, says: lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &feed{w: newWorld()}
+				through := time.Now().Add(-time.Minute)
+				p := &proofs{ok: true, proof: freshness.Proof{Through: through, At: through.Add(10 * time.Second)}, gone: c.gone, blind: c.blind}
+				f.written("users/1", doc.VersionAt(through)-1, 0, 0)
+				waiter := freshness.NewWaiter(freshness.WaiterOptions{Index: f.w, Registry: f.w, Quarantine: f.w, Table: f.w, Feed: f, Proofs: p})
+				read := map[doc.Collection]collection.Generation{"users": f.w.generations[1]}
+				waited, err := waiter.AsOfNow(t.Context(), []doc.Collection{"users"}, nil, freshness.Patience{Timeout: 5 * time.Second, Read: read})
+				if err != nil || waited.TimedOut() || (f.asked[0].From > 0) != c.from {
+					t.Fatalf("%+v %v, read from %d", waited, err, f.asked[0].From)
+				}
+				if len(p.read) != 1 || p.read[0]["users"].Number != 2 || p.looks[0] != 0 {
+					t.Errorf("asked about %v, looked %v", p.read, p.looks)
+				}
+				p.blind = c.blindAfter
+				g := &gauges{}
+				s := freshness.NewReporter(freshness.ReporterOptions{Queue: g, Measures: g, Proofs: p}).Staleness(t.Context(), []doc.Collection{"users"}, waited)
+				if s.Stale != c.stale || (s.ProvenThrough != nil) != c.proven || !strings.Contains(s.Notice, c.says) || strings.Contains(s.Notice, "included") == (c.says == lost) {
+					t.Errorf("%+v", s)
+				}
+				if c.from && p.looks[1] != 0 {
+					t.Errorf("what was searched is told by a look that is %s old", p.looks[1])
+				}
+			})
+		})
+	}
+}
+
+// Of a query that waits for nothing nobody says more than is known of the index
+// that stands there, either.
+func TestProvenThroughIsOfTheIndexThatStands(t *testing.T) {
+	through := time.Unix(1_800_000_000, 0)
+	for name, c := range map[string]struct {
+		p      *proofs
+		proven bool
+	}{
+		"it stands":         {&proofs{}, true},
+		"it is another one": {&proofs{gone: 1}, false},
+		"nobody can tell":   {&proofs{blind: errDown}, false},
+	} {
+		c.p.ok, c.p.proof.Through = true, through
+		g := &gauges{}
+		s := freshness.NewReporter(freshness.ReporterOptions{Queue: g, Measures: g, Proofs: c.p}).Staleness(t.Context(), []doc.Collection{"users"}, freshness.Waited{})
+		if (s.ProvenThrough != nil) != c.proven || strings.Contains(s.Notice, "proven complete up to") != c.proven || len(c.p.looks) != 1 {
+			t.Errorf("%s: %+v after looks %v", name, s, c.p.looks)
+		}
 	}
 }
 

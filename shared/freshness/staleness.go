@@ -123,10 +123,14 @@ func (r *Reporter) Staleness(ctx context.Context, collections []doc.Collection, 
 		}
 	})
 	var proof Proof
+	replaced := false
 	lookups.Go(func() {
-		var ok bool
-		if proof, ok = r.proof(ctx, collections); ok {
-			through := proof.Through.UTC()
+		if waited.AsOf != nil && waited.AsOf.proof != nil {
+			replaced = !r.stands(ctx, *waited.AsOf.proof, 0)
+		}
+		if p, ok := r.proof(ctx, collections); ok {
+			proof = p
+			through := p.Through.UTC()
 			s.ProvenThrough = &through
 		}
 	})
@@ -138,16 +142,16 @@ func (r *Reporter) Staleness(ctx context.Context, collections []doc.Collection, 
 			s.LagSeconds = &age
 		}
 	}
-	s.tellWait(waited)
-	s.Notice = notice(s, waited)
+	s.tellWait(waited, replaced)
+	s.Notice = notice(s, waited, replaced)
 	return s
 }
 
 // tellWait says what was waited for, and that nothing is missing where that is
-// known: everything up to the query's arrival was found in the index, the feed
-// that said what there is was measured to be fast enough, and no document of the
-// collections is in quarantine.
-func (s *Staleness) tellWait(w Waited) {
+// known: everything up to the query's arrival was found in the index, which is
+// still the one that was proven, the feed that said what there is was measured to
+// be fast enough, and no document of the collections is in quarantine.
+func (s *Staleness) tellWait(w Waited, replaced bool) {
 	if w.Tokens > 0 {
 		s.WaitedFor = append(s.WaitedFor, "tokens")
 	}
@@ -157,23 +161,36 @@ func (s *Staleness) tellWait(w Waited) {
 	s.WaitedFor = append(s.WaitedFor, "asOfNow")
 	at := w.AsOf.At.UTC().Truncate(time.Microsecond)
 	s.AsOf, s.MarginMs = &at, w.AsOf.Margin.Milliseconds()
-	s.Stale = w.TimedOut() || !w.AsOf.Known || w.QuarantinedCount > 0 || s.Quarantined == nil || *s.Quarantined > 0
+	s.Stale = w.TimedOut() || !w.AsOf.Known || replaced || w.QuarantinedCount > 0 || s.Quarantined == nil || *s.Quarantined > 0
 }
 
-// proof is what is proven of the collections; a failure to find out proves
-// nothing.
+// proof is what is proven of the collections and stands; a failure to find out
+// proves nothing.
 func (r *Reporter) proof(ctx context.Context, collections []doc.Collection) (Proof, bool) {
 	if r.o.Proofs == nil {
 		return Proof{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	limited, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	p, ok, err := r.o.Proofs.Proof(ctx, collections)
+	p, ok, err := r.o.Proofs.Proof(limited, collections, nil)
 	if err != nil {
 		r.o.Log.WarnContext(ctx, "a look-up for the staleness failed", "of", "the proofs", "error", err)
 		return Proof{}, false
 	}
-	return p, ok
+	return p, ok && r.stands(ctx, p, proofsLife)
+}
+
+// stands reports whether the indexes of a proof are known to be the ones that are
+// there.
+func (r *Reporter) stands(ctx context.Context, p Proof, age time.Duration) bool {
+	if r.o.Proofs == nil {
+		return false
+	}
+	stands, err := r.o.Proofs.Stands(ctx, p, age)
+	if err != nil {
+		r.o.Log.WarnContext(ctx, "a look-up for the staleness failed", "of", "the indexes", "error", err)
+	}
+	return err == nil && stands
 }
 
 // count is the remembered number of quarantined documents in the collections.
@@ -236,13 +253,13 @@ func (r *remembered[T]) get(ctx context.Context) (T, bool) {
 }
 
 // notice makes the sentence for people out of what is known.
-func notice(s Staleness, w Waited) string {
+func notice(s Staleness, w Waited, replaced bool) string {
 	var sentences []string
 	if w.Documents > 0 || w.AsOf != nil {
-		sentences = append(sentences, waitedNotice(w))
+		sentences = append(sentences, waitedNotice(w, replaced))
 	}
 	if s.Stale {
-		sentences = append(sentences, currentNotice(s, w))
+		sentences = append(sentences, currentNotice(s, w, replaced))
 	}
 	if s.Quarantined != nil && *s.Quarantined > 0 {
 		sentences = append(sentences, amount(*s.Quarantined, "document is", "documents are")+" not indexed in full.")
@@ -251,9 +268,10 @@ func notice(s Staleness, w Waited) string {
 }
 
 // currentNotice says how current everything is that was not waited for.
-func currentNotice(s Staleness, w Waited) string {
+func currentNotice(s Staleness, w Waited, replaced bool) string {
 	about := "these results are"
 	switch {
+	case replaced:
 	case w.AsOf != nil && w.AsOf.Captured && !w.TimedOut():
 		about = "the results are beyond that"
 	case w.Documents > 0:
@@ -275,7 +293,7 @@ func currentNotice(s Staleness, w Waited) string {
 }
 
 // waitedNotice says what became of the writes that were waited for.
-func waitedNotice(w Waited) string {
+func waitedNotice(w Waited, replaced bool) string {
 	switch {
 	case w.AsOf != nil && w.AsOf.TooMuch != nil:
 		text := "There was too much to wait for, and more may be missing here than is known: " + w.AsOf.TooMuch.Detail + "."
@@ -296,6 +314,9 @@ func waitedNotice(w Waited) string {
 		text := fmt.Sprintf("The wait ended before %d of the %s in the index: they may be missing here.",
 			w.MissingCount, amount(w.Documents, "awaited write was", "awaited writes were"))
 		return text + refusedNotice(w)
+	case replaced:
+		text := "The index may have been lost or replaced while it was waited for: more may be missing here than is known."
+		return text + refusedNotice(w)
 	case w.AsOf != nil:
 		text := fmt.Sprintf("Everything is included that was written before %s and that the change feed showed %s later.",
 			w.AsOf.At.UTC().Format("15:04:05 MST"), seconds(w.AsOf.Margin.Seconds()))
@@ -303,23 +324,29 @@ func waitedNotice(w Waited) string {
 			text = "Apart from that, everything" + strings.TrimPrefix(text, "Everything")
 		}
 		return strings.TrimSpace(refusedNotice(w) + " " + text)
-	case w.QuarantinedCount == w.Documents:
+	case w.QuarantinedCount+w.AbsentCount == w.Documents:
 		return strings.TrimSpace(refusedNotice(w))
 	}
 	text := "The writes you waited for are included."
 	if w.Documents == 1 {
 		text = "The write you waited for is included."
-	} else if w.QuarantinedCount > 0 {
+	} else if w.QuarantinedCount+w.AbsentCount > 0 {
 		text = "The other writes you waited for are included."
 	}
 	return strings.TrimSpace(refusedNotice(w) + " " + text)
 }
 
-// refusedNotice names awaited documents that the index could not take.
+// refusedNotice names awaited documents that the index could not take, and counts
+// those that nobody knows: by a token of another deployment, or of a delete that
+// was long ago.
 func refusedNotice(w Waited) string {
 	const most = 3
+	unknown := ""
+	if w.AbsentCount > 0 {
+		unknown = fmt.Sprintf(" Neither the table nor the index has a trace of %s.", amount(w.AbsentCount, "awaited write", "awaited writes"))
+	}
 	if w.QuarantinedCount == 0 {
-		return ""
+		return unknown
 	}
 	names := make([]string, 0, most)
 	for _, id := range w.Quarantined[:min(len(w.Quarantined), most)] {
@@ -329,7 +356,7 @@ func refusedNotice(w Waited) string {
 	if more := w.QuarantinedCount - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return " The index could not take " + text + "."
+	return " The index could not take " + text + "." + unknown
 }
 
 func amount(n int, one, many string) string {

@@ -87,6 +87,16 @@ func TestStalenessSaysWhatIsKnown(t *testing.T) {
 				`"notice":"The wait ended before 2 of the 7 awaited writes were in the index: they may be missing here. How current everything else is has not been proven yet."}`,
 		},
 		{
+			"nobody knows the only one", &gauges{}, freshness.Waited{Documents: 1, AbsentCount: 1},
+			`{"stale":true,"provenThrough":null,"lagSeconds":null,"pending":0,"quarantined":0,"dropped":0,"waitedMs":0,"timedOut":false,` +
+				`"notice":"Neither the table nor the index has a trace of 1 awaited write. How current everything else is has not been proven yet."}`,
+		},
+		{
+			"nobody knows some", &gauges{quarantine: 1}, freshness.Waited{Documents: 5, AbsentCount: 2, QuarantinedCount: 1, Quarantined: []doc.ID{"users/7"}},
+			`{"stale":true,"provenThrough":null,"lagSeconds":null,"pending":0,"quarantined":1,"dropped":0,"waitedMs":0,"timedOut":false,` +
+				`"notice":"The index could not take users/7. Neither the table nor the index has a trace of 2 awaited writes. The other writes you waited for are included. How current everything else is has not been proven yet. 1 document is not indexed in full."}`,
+		},
+		{
 			"the index could not take one", &gauges{quarantine: 2}, freshness.Waited{Documents: 3, QuarantinedCount: 1, Quarantined: []doc.ID{"users/7"}},
 			`{"stale":true,"provenThrough":null,"lagSeconds":null,"pending":0,"quarantined":2,"dropped":0,"waitedMs":0,"timedOut":false,` +
 				`"notice":"The index could not take users/7. The other writes you waited for are included. How current everything else is has not been proven yet. 2 documents are not indexed in full."}`,

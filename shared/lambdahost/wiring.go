@@ -115,7 +115,7 @@ func (a *App) Query(where httpapi.Conditions) (httpapi.Handler, error) {
 		return nil, err
 	}
 	state := a.store.State()
-	proofs := freshness.NewProofBook(state, state, a.clock.Now)
+	proofs := freshness.NewProofBook(state, state, index, a.clock.Now)
 	return httpapi.Query(httpapi.QueryOptions{
 		Search: index,
 		Waiter: freshness.NewWaiter(freshness.WaiterOptions{

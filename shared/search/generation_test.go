@@ -125,6 +125,7 @@ func TestCancelledCalls(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"Ensure":  func() error { return c.Ensure(ctx, g) },
 		"Inspect": func() error { _, err := c.Inspect(ctx, g); return err },
+		"UUID":    func() error { _, err := c.UUID(ctx, g); return err },
 		"Swap":    func() error { return c.Swap(ctx, g, nil) },
 		"Remove":  func() error { return c.Remove(ctx, g) },
 		"Held":    func() error { _, err := c.Held(ctx, g, []doc.ID{"a/1"}); return err },

@@ -15,8 +15,9 @@ type Inspection struct {
 	Exists  bool // the index is there
 	Fits    bool // it was made for this generation, and its mapping still is that
 	Aliased bool // the family's alias, with its filter, leads to it and to no other
-	// UUID is what OpenSearch calls the index besides its name. One that was made
-	// again under its name has another.
+	// UUID is what OpenSearch calls the index besides its name; "" where it is not
+	// there. One that was made again under its name, or whose content was replaced
+	// by that of a snapshot, has another.
 	UUID string
 }
 
@@ -31,24 +32,60 @@ func (c *Client) Inspect(ctx context.Context, g collection.Generation) (Inspecti
 	if err != nil {
 		return Inspection{}, err
 	}
-	return Inspection{Exists: true, Fits: made.fits(g), Aliased: holders.only(index), UUID: made.Settings.Index.UUID}, nil
+	return Inspection{Exists: true, Fits: made.fits(g), Aliased: holders.only(index), UUID: made.uuid()}, nil
 }
+
+// UUID is that of Inspection, for who wants to know nothing else. It is asked of
+// the cluster's manager, so that it is as new as anything that a search has seen
+// before. Errors are of kind IndexUnavailable.
+func (c *Client) UUID(ctx context.Context, g collection.Generation) (string, error) {
+	index := c.IndexName(g)
+	var told map[string]*description
+	err := c.ask(ctx, http.MethodGet, "/"+index+"/_settings?filter_path="+uuidPath, nil, &told)
+	var f *failure
+	switch {
+	case errors.As(err, &f) && f.kind == missingIndex:
+		return "", nil
+	case err != nil:
+		return "", unavailable(fmt.Errorf("look which index %s is: %w", index, err))
+	}
+	if told[index] == nil { // an alias of that name leads to another one
+		return "", nil
+	}
+	return told[index].uuid(), nil
+}
+
+// uuidPath is where answers have what uuid reads.
+const uuidPath = "*.settings.index.uuid,*.settings.index.history.uuid"
 
 // description is what OpenSearch says about an index; nil where it is not there.
 type description struct {
 	Mappings map[string]any `json:"mappings"`
 	Settings struct {
 		Index struct {
-			UUID string `json:"uuid"`
+			UUID    string `json:"uuid"`
+			History struct {
+				UUID string `json:"uuid"`
+			} `json:"history"`
 		} `json:"index"`
 	} `json:"settings"`
+}
+
+// uuid tells the index from any other that has or had its name. A snapshot that
+// is restored over a closed index leaves its uuid and begins another history.
+func (d *description) uuid() string {
+	uuid := d.Settings.Index.UUID
+	if history := d.Settings.Index.History.UUID; uuid != "" && history != "" {
+		uuid += " " + history
+	}
+	return uuid
 }
 
 // description asks for as much about an index as tells whether it is the
 // generation's. What documents added to its mapping is left out where nothing in
 // it was declared, because that may be half a megabyte.
 func (c *Client) description(ctx context.Context, index string, g collection.Generation) (*description, error) {
-	path := "/" + index + "?filter_path=*.settings.index.uuid,*.mappings"
+	path := "/" + index + "?filter_path=" + uuidPath + ",*.mappings"
 	if len(g.Nested) == 0 {
 		path += ",-*.mappings.properties." + fieldTree + ".properties"
 	}

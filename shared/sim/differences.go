@@ -23,6 +23,9 @@ func (w *World) differences() []Violation {
 	now := w.now()
 	for _, id := range sortedKeys(w.Table.items) {
 		i := w.Table.items[id]
+		if c := id.Collection(); w.repairs && !c.System() && !w.State.collections[c] {
+			differ(7, "%s has documents and is not registered", c)
+		}
 		q, listed := w.State.quarantine[id]
 		level := poisonOf(i)
 		switch {

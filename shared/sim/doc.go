@@ -44,17 +44,20 @@
 //  4. What was acknowledged is in the table; what the index refuses is in
 //     quarantine with a reason, and nothing else is.
 //  5. A wait that is over has what was awaited; what is proven, and what begins
-//     to be read, has everything that was written up to its moment.
+//     to be read, has everything that was written up to its moment. An answer
+//     that is not stale misses nothing that it should have, and each has what was
+//     written up to the moment that it says is proven, whatever becomes of the
+//     index meanwhile.
 //  6. A poison document does not keep its neighbours back.
 //  7. All of this is so within three hours after the last fault, with a
 //     comparison of everything among them, and changes of indexes are complete.
 //
 // 1, 3, 5 and 6 are checked as things happen, the others at the end.
 //
-// What is not held against a run: a wait as of now, or a proof, between the loss
-// of an index and the run of repair that notices it; what another tool has
-// written over before it was adopted; and writes by a clock that is further off
-// than a corrected one can be, as far as proofs go.
+// What is not held against a run: a wait for tokens, or one without a proof to
+// begin with, that found everything in an index that was lost before its end;
+// what another tool has written over before it was adopted; and writes by a clock
+// that is further off than a corrected one can be, as far as proofs go.
 //
 // # That it can fail
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"holdfast/shared/collection"
@@ -90,6 +91,9 @@ func (x *Index) ensure(g collection.Generation) error {
 	}
 	return nil
 }
+
+// uuid tells it from others of its name.
+func (i *physical) uuid() string { return strconv.Itoa(i.number) }
 
 func sameIndex(a, b collection.Generation) bool {
 	return a.Family == b.Family && a.Number == b.Number && a.Projector == b.Projector && a.Revision == b.Revision

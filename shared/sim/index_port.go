@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
@@ -14,6 +13,8 @@ import (
 type IndexPort struct {
 	w *World
 	p *Process
+
+	searched map[string]*physical // the indexes of the last search, by name
 }
 
 func newIndexPort(w *World, p *Process) *IndexPort { return &IndexPort{w: w, p: p} }
@@ -214,11 +215,21 @@ func (x *IndexPort) Inspect(ctx context.Context, g collection.Generation) (found
 		if i := x.w.Index.indexes[name]; i != nil {
 			stands := x.w.Index.aliases[g.Family]
 			found = search.Inspection{
-				Exists: true, Fits: sameIndex(i.made, g) && !i.spoiled, Aliased: len(stands) == 1 && stands[name], UUID: strconv.Itoa(i.number),
+				Exists: true, Fits: sameIndex(i.made, g) && !i.spoiled, Aliased: len(stands) == 1 && stands[name], UUID: i.uuid(),
 			}
 		}
 	})
 	return found, err
+}
+
+// UUID tells which index of the generation's name is there.
+func (x *IndexPort) UUID(ctx context.Context, g collection.Generation) (uuid string, err error) {
+	err = x.call(ctx, "uuid", false, func() {
+		if i := x.w.Index.of(g); i != nil {
+			uuid = i.uuid()
+		}
+	})
+	return uuid, err
 }
 
 // Overwrite writes as a client does that states no version.

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,10 @@ func (x *IndexPort) Search(ctx context.Context, r search.Request) (result search
 	}
 	var docs []doc.Document
 	var missing []collection.Generation
-	callErr := x.call(ctx, "search", false, func() { docs, missing, err = x.w.Index.matching(r) })
+	callErr := x.call(ctx, "search", false, func() {
+		docs, missing, err = x.w.Index.matching(r)
+		x.searched = maps.Clone(x.w.Index.indexes)
+	})
 	if callErr != nil || err != nil {
 		return result, cmp.Or(callErr, err)
 	}

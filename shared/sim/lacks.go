@@ -21,9 +21,14 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 		}
 		history := w.Table.history[id]
 		var newest doc.Version
+		refused := false
 		for _, s := range history {
-			if s.item != nil && !s.foreign && !s.wild && !s.at.After(before) && s.item.version <= limit {
-				newest = max(newest, s.item.version)
+			switch {
+			case s.at.After(before):
+			case s.item == nil && !s.reaped, s.foreign: // what it was before is nothing to be compared with
+				newest = 0
+			case s.item != nil && !s.wild && s.item.version <= limit && s.item.version > newest:
+				newest, refused = s.item.version, poisonOf(s.item) == 4
 			}
 		}
 		if newest == 0 || foreignSince(history, before) {
@@ -41,11 +46,14 @@ func (w *World) lacks(index *physical, g collection.Generation, through, before 
 		if q, ok := w.State.quarantine[id]; ok && q.Version >= newest {
 			continue
 		}
+		e := index.entries[id]
 		if s := index.visible(id, now); s == nil && removedSince(history, newest) {
 			continue // what has come since is newer, and not awaited
+		} else if refused && e != nil && e.version > newest {
+			continue // no longer in quarantine, because what came since was taken
 		} else if s == nil || s.version < newest {
 			held := doc.Version(0)
-			if e := index.entries[id]; e != nil {
+			if e != nil {
 				held = e.version
 			}
 			tell("%s of version %s is not seen in it; it holds %s", id, short(newest), short(held))

@@ -25,6 +25,7 @@ type Plant struct {
 	Store        func(*Store)
 	Repair       func(*repair.Options)
 	Waiter       func(*freshness.WaiterOptions)
+	Reporter     func(*freshness.ReporterOptions)
 	Engines      func(*World) // how an engine is set up otherwise
 }
 
@@ -59,6 +60,12 @@ func (p *Plant) repair(o *repair.Options) {
 func (p *Plant) waiter(o *freshness.WaiterOptions) {
 	if p.Waiter != nil {
 		p.Waiter(o)
+	}
+}
+
+func (p *Plant) reporter(o *freshness.ReporterOptions) {
+	if p.Reporter != nil {
+		p.Reporter(o)
 	}
 }
 

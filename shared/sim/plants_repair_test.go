@@ -74,7 +74,7 @@ func (s anyState) PutGeneration(ctx context.Context, g collection.Generation, ex
 type anyIndex struct {
 	repair.Index
 	refreshes bool
-	same      bool
+	first     map[string]string // by generation, the UUID that is told ever after; nil: the true one
 }
 
 func (x anyIndex) Refresh(ctx context.Context, generations []collection.Generation) error {
@@ -85,10 +85,27 @@ func (x anyIndex) Refresh(ctx context.Context, generations []collection.Generati
 }
 
 func (x anyIndex) Inspect(ctx context.Context, g collection.Generation) (search.Inspection, error) {
-	if x.same {
-		return search.Inspection{Exists: true, Fits: true, Aliased: true, UUID: "the same"}, nil
+	found, err := x.Index.Inspect(ctx, g)
+	if x.first != nil && err == nil {
+		found = search.Inspection{Exists: true, Fits: true, Aliased: true, UUID: x.told(g, found.UUID)}
 	}
-	return x.Index.Inspect(ctx, g)
+	return found, err
+}
+
+func (x anyIndex) UUID(ctx context.Context, g collection.Generation) (string, error) {
+	uuid, err := x.Index.UUID(ctx, g)
+	if x.first != nil && err == nil {
+		uuid = x.told(g, uuid)
+	}
+	return uuid, err
+}
+
+func (x anyIndex) told(g collection.Generation, uuid string) string {
+	name := g.IndexName("")
+	if x.first[name] == "" {
+		x.first[name] = uuid
+	}
+	return x.first[name]
 }
 
 // sendsNothing is a queue that says it has sent.
@@ -131,7 +148,7 @@ func repairFaults() []planted {
 		})},
 		{"proven without a refresh", 0, []int{5}, false, repairing(func(o *repair.Options) { o.Index = anyIndex{Index: o.Index} })},
 		{"a lost index is not noticed", 0, []int{2, 5, 7}, false, repairing(func(o *repair.Options) {
-			o.Index = anyIndex{Index: o.Index, refreshes: true, same: true}
+			o.Index = anyIndex{Index: o.Index, refreshes: true, first: map[string]string{}}
 		})},
 		{"nothing is signalled again", 0, []int{2, 4, 7}, false, repairing(func(o *repair.Options) { o.Queue = sendsNothing{o.Queue} })},
 		{"a generation is read before it is proven", 0, []int{5}, false, repairing(func(o *repair.Options) {
@@ -142,7 +159,7 @@ func repairFaults() []planted {
 				return g
 			}}
 		})},
-		{"markers are purged while the tombstone stands", 0, []int{2, 3, 7}, false, repairing(func(o *repair.Options) {
+		{"markers are purged while the tombstone stands", 193, []int{2, 3, 7}, false, repairing(func(o *repair.Options) {
 			o.TombstoneLife = time.Nanosecond
 			o.Table = anyTable{Table: o.Table, standings: func(ctx context.Context, t repair.Table, ids []doc.ID) (map[doc.ID]store.Standing, error) {
 				all, err := t.Standings(ctx, ids)
@@ -197,13 +214,25 @@ func (x anyVersions) Refresh(ctx context.Context, generations []collection.Gener
 	return x.Index.Refresh(ctx, generations)
 }
 
+// anyProof is a proof that is believed of whatever index has the name.
+type anyProof struct{ freshness.Proofs }
+
+func (anyProof) Stands(context.Context, freshness.Proof, time.Duration) (bool, error) {
+	return true, nil
+}
+
 func freshnessFaults() []planted {
 	waiting := func(change func(*freshness.WaiterOptions)) sim.Plant { return sim.Plant{Waiter: change} }
+	believing := func(o *freshness.ReporterOptions) { o.Proofs = anyProof{o.Proofs} }
 	return []planted{
 		{"a wait is content with a lower version", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) {
 			o.Index = anyVersions{o.Index, 1 << 50, true}
 		})},
 		{"a wait does not refresh", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Index = anyVersions{o.Index, 0, false} })},
 		{"a wait as of now does not wait for the feed", 0, []int{5}, false, waiting(func(o *freshness.WaiterOptions) { o.Margin = time.Nanosecond })},
+		{"a proof is believed of an index that was made again", 0, []int{5}, false, sim.Plant{
+			Waiter: func(o *freshness.WaiterOptions) { o.Proofs = anyProof{o.Proofs} }, Reporter: believing,
+		}},
+		{"nobody looks which index was searched", 0, []int{5}, false, sim.Plant{Reporter: believing}},
 	}
 }

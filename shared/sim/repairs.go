@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"holdfast/shared/jobs/repair"
@@ -28,7 +29,8 @@ func (w *World) repairer(p *Process, plant *Plant) {
 			o := repair.Options{
 				Table: s, Index: newIndexPort(w, host), State: s.state, Queue: newQueuePort(w, host),
 				Margin: w.margin, TombstoneLife: tombstoneLife, Now: s.clk.Now,
-				Sleep: func(ctx context.Context, d time.Duration) error { return host.pause(ctx, d) },
+				Sleep:  func(ctx context.Context, d time.Duration) error { return host.pause(ctx, d) },
+				Jitter: host.rng.Float64,
 			}
 			plant.repair(&o)
 			r = repair.New(o)
@@ -75,9 +77,10 @@ func (w *World) proven(p store.Proof) {
 		return
 	}
 	index := w.Index.of(g)
-	if index == nil || index.begun.After(p.At) {
-		if lost := w.Index.lost[g.IndexName(indexPrefix)]; lost.IsZero() || lost.Before(p.At) {
-			w.violate(5, "%s is proven through %s and has no index", name, p.Through)
+	if index == nil || index.uuid() != p.Index {
+		// It is about one that is gone by now, and nobody takes it for another.
+		if number, err := strconv.Atoi(p.Index); err != nil || number > w.Index.made {
+			w.violate(5, "%s is proven through %s in an index that never was: %q", name, p.Through, p.Index)
 		}
 		return
 	}

@@ -37,6 +37,7 @@ type Result struct {
 	Began      time.Time
 	Virtual    time.Duration // how long the run took by the clock of its world
 	Settled    time.Duration // how long after the last fault everything was right
+	Fresh      int           // answers that were not stale
 }
 
 // settleTime is within what virtual time of the last fault everything has to be
@@ -116,7 +117,7 @@ func run(c Config) Result {
 	w.dismiss()
 	return Result{
 		Trace: w.trace, Events: w.events, Points: w.crashable, Script: ops, Lines: w.lines, Violations: w.violations,
-		Faults: w.faults, Began: start, Virtual: w.now().Sub(start), Settled: settled,
+		Faults: w.faults, Began: start, Virtual: w.now().Sub(start), Settled: settled, Fresh: w.fresh,
 	}
 }
 

@@ -47,8 +47,8 @@ func TestSeeds(t *testing.T) {
 	began := time.Now()
 	total := sweep(t, *first, *seeds, func(t *testing.T, seed uint64) sim.Result { return sim.Run(t, sim.Config{Seed: seed, Ops: *ops}) })
 	total.explain(t)
-	t.Logf("%d seeds of %d operations in %s: %d events, %s of virtual time, longest to settle %s, faults %v",
-		*seeds, *ops, time.Since(began).Round(time.Millisecond), total.Events, total.Virtual.Round(time.Hour), total.Settled.Round(time.Second), total.Faults)
+	t.Logf("%d seeds of %d operations in %s: %d events, %s of virtual time, longest to settle %s, %d answers that were not stale, faults %v",
+		*seeds, *ops, time.Since(began).Round(time.Millisecond), total.Events, total.Virtual.Round(time.Hour), total.Settled.Round(time.Second), total.Fresh, total.Faults)
 }
 
 // swept is what came of many seeds.
@@ -95,6 +95,7 @@ func sweep(t *testing.T, from uint64, n int, run func(t *testing.T, seed uint64)
 				mu.Lock()
 				total.Events += r.Events
 				total.Virtual += r.Virtual
+				total.Fresh += r.Fresh
 				total.Settled = max(total.Settled, r.Settled)
 				for k, v := range r.Faults {
 					total.Faults[k] += v

@@ -55,6 +55,7 @@ type World struct {
 
 	faults     map[string]int
 	violations []Violation
+	fresh      int // answers that were not stale
 }
 
 // Violation is an invariant that did not hold.

@@ -13,6 +13,9 @@ import (
 type Proof struct {
 	Family     collection.Family `json:"family"`
 	Generation int               `json:"generation"`
+	// Index is the UUID of the very index that this is about. One that was made
+	// again under its name, by whomever, has another, and nothing is proven of it.
+	Index string `json:"index,omitempty"`
 	// Through is the moment up to which every write is in the index; zero: none.
 	Through time.Time `json:"through,omitzero"`
 	At      time.Time `json:"at,omitzero"` // when the run that found this began

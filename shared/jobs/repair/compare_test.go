@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"holdfast/shared/doc"
 	"holdfast/shared/jobs/repair"
 	"holdfast/shared/search"
+	"holdfast/shared/store"
 )
 
 // A comparison finds every way in which table and index can differ, says which
@@ -132,6 +134,37 @@ func TestAComparisonGoesOnWhereItWasCut(t *testing.T) {
 	}
 }
 
+// failingOnce is an index that fails at the first look for documents.
+type failingOnce struct {
+	repair.Index
+	failed bool
+}
+
+func (x *failingOnce) Held(ctx context.Context, g collection.Generation, ids []doc.ID) (map[doc.ID]search.Held, error) {
+	if !x.failed {
+		x.failed = true
+		return nil, search.ErrMisfit // which is not tried again
+	}
+	return x.Index.Held(ctx, g, ids)
+}
+
+// Nor is a part of the table counted that is read again because the index failed.
+func TestWhatIsReadAgainIsCountedOnce(t *testing.T) {
+	r := newRig(t)
+	r.fill("users", 40)
+	x := &failingOnce{}
+	failing := func(o *repair.Options) { x.Index, o.Index = o.Index, x }
+	if _, held, err := r.repair(failing).Run(t.Context(), repair.Compare); !held || err == nil || !x.failed {
+		t.Fatalf("held %v, failed %v: %v", held, x.failed, err)
+	}
+	r.converges(func() bool { _, ok := r.proven(collection.SharedFamily, 1); return ok })
+	for _, c := range r.run(repair.Prove).Collections {
+		if c.Name == "users" && (c.Documents == nil || *c.Documents != 40) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 // What the quarantine names is tried again with growing pauses, and leaves it
 // when there is nothing left to be indexed.
 func TestRetriesTheQuarantine(t *testing.T) {
@@ -167,5 +200,43 @@ func TestRetriesTheQuarantine(t *testing.T) {
 	r.drain()
 	if n, err := state.CountQuarantined(t.Context(), []doc.Collection{"users"}); n != 0 || err != nil {
 		t.Errorf("%d are left in quarantine: %v", n, err)
+	}
+}
+
+// A table that was restored without the state has collections that nobody has
+// registered. A comparison does that, once.
+func TestAComparisonRegistersCollections(t *testing.T) {
+	r := newRig(t)
+	r.fill("users", 3)
+	r.fill("orders", 2)
+	gone, err := r.store.Delete(t.Context(), "orders/1", doc.Condition{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.signal(gone)
+	for _, c := range []string{"users", "orders"} {
+		if _, err := r.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(r.tables.State), Key: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "collection"}, "sk": &types.AttributeValueMemberS{Value: c},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := func() []doc.Collection {
+		t.Helper()
+		all, err := r.store.State().Collections(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if all := known(); len(all) > 0 {
+		t.Fatalf("%v", all)
+	}
+	for range 2 {
+		// Another process, which has registered nothing yet.
+		r.run(repair.Compare, func(o *repair.Options) { o.State = store.NewState(r.client, r.tables.State, nil) })
+		if all := known(); !slices.Equal(all, []doc.Collection{"orders", "users"}) {
+			t.Errorf("%v", all)
+		}
 	}
 }

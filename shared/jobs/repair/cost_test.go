@@ -27,6 +27,7 @@ type stored struct {
 	documents, changes int
 	began              time.Time
 	calls, entries     int
+	generations        int // how often they were read
 	body               store.JobRecord
 	hidden             bool // the feed does not show what is written
 	put                store.Proof
@@ -70,7 +71,7 @@ func (s *stored) PutCanary(context.Context, int) (doc.Written, error) {
 }
 
 func (s *stored) Proofs(context.Context) ([]store.Proof, error) {
-	return []store.Proof{{Family: collection.SharedFamily, Generation: 1, Through: s.version(s.documents - s.changes).Time(), At: s.began}}, nil
+	return []store.Proof{{Family: collection.SharedFamily, Generation: 1, Index: "one", Through: s.version(s.documents - s.changes).Time(), At: s.began}}, nil
 }
 
 func (s *stored) Job(context.Context, string) (store.JobRecord, bool, error) {
@@ -85,6 +86,7 @@ func (s *stored) PutJob(_ context.Context, r store.JobRecord) (bool, error) {
 	return true, nil
 }
 
+func (s *stored) Register(context.Context, doc.Collection) error               { return nil }
 func (s *stored) FeedHas(context.Context, doc.Written) (bool, error)           { return !s.hidden, nil }
 func (s *stored) Definitions(context.Context) ([]collection.Definition, error) { return nil, nil }
 func (s *stored) PutProof(_ context.Context, p store.Proof) (bool, error) {
@@ -106,12 +108,15 @@ func (s *stored) AcquireLease(_ context.Context, name string, _ time.Duration) (
 }
 
 func (s *stored) Generations(context.Context, collection.Family) ([]collection.Generation, error) {
+	s.generations++
 	return []collection.Generation{collection.First(collection.Definition{}, search.Projector)}, nil
 }
 
 func (s *stored) Inspect(context.Context, collection.Generation) (search.Inspection, error) {
 	return search.Inspection{Exists: true, Fits: true, Aliased: true, UUID: "one"}, nil
 }
+
+func (s *stored) UUID(context.Context, collection.Generation) (string, error) { return "one", nil }
 
 func (s *stored) Quarantined(context.Context, store.QuarantineQuery) ([]doc.Quarantined, string, error) {
 	return nil, "", nil
@@ -139,6 +144,9 @@ func TestAProofCostsWhatHasChanged(t *testing.T) {
 		report, held, err := r.Run(t.Context(), repair.Prove)
 		if err != nil || !held || report.Missing > 0 {
 			t.Fatalf("%+v %v %v", report, held, err)
+		}
+		if s.generations != 1 { // of the one family
+			t.Errorf("the generations were read %d times", s.generations)
 		}
 		return s.calls, s.entries, report.Captured
 	}

@@ -12,8 +12,14 @@
 //     nothing is proven yet, and daily (pass.go, walk.go, recheck.go). It finds
 //     what the feed cannot show: an index that lost documents, items of other
 //     tools, documents that are in the index only, markers whose tombstones are
-//     gone;
+//     gone, collections that nobody has registered;
 //   - quarantine: what the index could not take is tried again (quarantine.go).
+//
+// A proof names the index that it is about, which was looked at before and after
+// what it says was found there. One that is lost, or made again by whomever, takes
+// its proof with it at that moment; the next run finds out and fills it anew.
+//
+// What the index fails at is asked again where that may help (patient.go).
 //
 // Everything it writes is either conditional on the lease's fencing token, a
 // compare-and-set, bound to a version, or a signal, which does no harm at any

@@ -28,6 +28,7 @@ type drifted struct {
 	lists []string // what was signalled and erased
 
 	walked []doc.ID // what the index holds, in order
+	pass   func(time.Duration)
 }
 
 var sameForAll = map[string]any{"a": "b"}
@@ -41,12 +42,18 @@ func drift(documents int) (*drifted, *repair.Repair) {
 		d.at = append(d.at, id)
 		d.held[id] = search.Held{Version: s.version(n), Sum: sum}
 	}
-	d.proof = store.Proof{Family: collection.SharedFamily, Generation: 1, Through: s.began, At: s.began}
+	d.proof = store.Proof{Family: collection.SharedFamily, Generation: 1, Index: "one", Through: s.began, At: s.began}
 	now := s.began.Add(30 * time.Second)
+	d.pass = func(p time.Duration) { now = now.Add(p) }
 	return d, repair.New(repair.Options{
 		Table: d, Index: d, State: d, Queue: d, Margin: time.Second, Budget: time.Hour,
-		Now: func() time.Time { return now }, Sleep: func(_ context.Context, p time.Duration) error { now = now.Add(p); return nil },
+		Now: func() time.Time { return now }, Sleep: func(_ context.Context, p time.Duration) error { d.pass(p); return nil },
 	})
+}
+
+func (d *drifted) Refresh(ctx context.Context, generations []collection.Generation) error {
+	d.pass(time.Second)
+	return d.stored.Refresh(ctx, generations)
 }
 
 func (d *drifted) number(id doc.ID) int {
@@ -153,6 +160,7 @@ func (d *drifted) PutProof(_ context.Context, p store.Proof) (bool, error) {
 	return true, nil
 }
 func (d *drifted) DropProof(_ context.Context, f collection.Family, n int, _ int64) (bool, error) {
+	d.lists = append(d.lists, "dropped the proof of "+d.proof.Index)
 	d.proof = store.Proof{Family: f, Generation: n}
 	return true, nil
 }
@@ -189,7 +197,28 @@ func TestThreeOfAHundredThousand(t *testing.T) {
 			t.Fatal(err, report.LastPass)
 		}
 	}
-	if d.proof.Through.IsZero() || !slices.Equal(d.lists, []string{"signalled users/4711", "signalled users/99000", "erased users/nobody"}) {
+	if d.proof.Through.IsZero() || !slices.Equal(d.lists, []string{"dropped the proof of one", "signalled users/4711", "signalled users/99000", "erased users/nobody"}) {
 		t.Errorf("%+v %v", d.proof, d.lists)
+	}
+}
+
+// A proof that speaks of another index than the one that is there is withdrawn,
+// also by a repair that remembers nothing; a comparison makes the next one, which
+// says what that saw.
+func TestAProofOfAnotherIndexIsWithdrawn(t *testing.T) {
+	for _, of := range []string{"another", ""} {
+		d, r := drift(100)
+		d.proof.Index = of
+		report, held, err := r.Run(t.Context(), repair.Prove)
+		if err != nil || !held || report.LastPass == nil {
+			t.Fatalf("%v %v %+v", held, err, report)
+		}
+		if !slices.Equal(d.lists, []string{"dropped the proof of " + of}) {
+			t.Errorf("%v", d.lists)
+		}
+		began := report.LastPass.Started
+		if p := d.proof; p.Index != "one" || !p.At.Equal(began) || !p.Through.Equal(began.Add(-time.Second)) {
+			t.Errorf("%+v, by a comparison of %s", p, began)
+		}
 	}
 }

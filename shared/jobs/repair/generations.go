@@ -8,6 +8,7 @@ import (
 	"holdfast/shared/collection"
 	"holdfast/shared/doc"
 	"holdfast/shared/search"
+	"holdfast/shared/store"
 )
 
 // tend takes each generation a step further in its life:
@@ -18,11 +19,6 @@ import (
 // one that is cut goes on from there. The number of a removed one is not used
 // again.
 func (x *run) tend(ctx context.Context) error {
-	// What the run knows may have been changed by itself, or by an indexer that
-	// met a new collection.
-	if err := x.readGenerations(ctx); err != nil {
-		return err
-	}
 	if err := x.move(ctx); err != nil {
 		return err
 	}
@@ -32,6 +28,35 @@ func (x *run) tend(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// tendAgain lets what has just been proven take its place. Everything else has
+// time until the next run.
+func (x *run) tendAgain(ctx context.Context) error {
+	if !x.changing() {
+		return nil
+	}
+	// What the run knows may have been changed by itself, or by an indexer that
+	// met a new collection.
+	if err := x.readGenerations(ctx); err != nil {
+		return err
+	}
+	return x.tend(ctx)
+}
+
+// changing reports whether an index is being built, or documents move to another.
+func (x *run) changing() bool {
+	for _, d := range x.definitions {
+		if d.Serving != nil {
+			return true
+		}
+	}
+	for _, g := range x.allWritten() {
+		if g.State == collection.Building {
+			return true
+		}
+	}
+	return false
 }
 
 func (x *run) tendFamily(ctx context.Context, family collection.Family) error {
@@ -85,6 +110,10 @@ func (x *run) beginFamilies(ctx context.Context, c doc.Collection) error {
 		x.generations[family] = append(x.generations[family], g)
 		if err := x.Index.Ensure(ctx, g); err != nil {
 			x.unwell = true
+			return err
+		}
+		// Nothing can be proven of an index before it is known which one it is.
+		if err := x.inspect(ctx, family); err != nil {
 			return err
 		}
 		x.want("an index was begun") // this pass does not look at it
@@ -171,7 +200,8 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 			}
 			x.unfit[keyOf(g)] = true // its successor is what gets proven
 		}
-		if known := x.state.Indexes[noteKey(g)]; known != "" && known != found.UUID {
+		known := x.state.Indexes[noteKey(g)]
+		if proof, ok := x.proofs[keyOf(g)]; known != "" && known != found.UUID || ok && proof.Index != found.UUID {
 			if err := x.forget(ctx, g, "its index was made anew"); err != nil {
 				return err
 			}
@@ -199,12 +229,12 @@ func (x *run) inspect(ctx context.Context, family collection.Family) error {
 // at as the run began. One that was lost and made again meanwhile would hold only
 // what came since.
 func (x *run) same(ctx context.Context, g collection.Generation) (bool, error) {
-	found, err := x.Index.Inspect(ctx, g)
+	uuid, err := x.Index.UUID(ctx, g)
 	if err != nil {
 		x.unwell = true
 		return false, err
 	}
-	if found.Exists && found.UUID == x.state.Indexes[noteKey(g)] {
+	if uuid != "" && uuid == x.state.Indexes[noteKey(g)] {
 		return true, nil
 	}
 	return false, x.forget(ctx, g, "its index was made anew")
@@ -228,6 +258,9 @@ func (x *run) activate(ctx context.Context, family collection.Family) error {
 	if !ok || g.State != collection.Building || !x.proven(g) {
 		return nil
 	}
+	if same, err := x.same(ctx, g); err != nil || !same {
+		return err
+	}
 	g, err := x.put(ctx, g, collection.Active)
 	if err != nil || g.State != collection.Active {
 		return err
@@ -240,10 +273,13 @@ func (x *run) activate(ctx context.Context, family collection.Family) error {
 // generation, in this run or the one before.
 func (x *run) proven(g collection.Generation) bool {
 	p, ok := x.proofs[keyOf(g)]
-	if !ok || p.Missing > 0 || !p.Through.After(g.Since) {
-		return false
-	}
-	return x.Now().Sub(p.Through) < x.Margin+provenLately
+	return ok && p.Through.After(g.Since) && x.lately(p)
+}
+
+// lately reports whether the last capture of the change feed found everything,
+// in this run or the one before.
+func (x *run) lately(p store.Proof) bool {
+	return p.Missing == 0 && x.Now().Sub(p.Through) < x.Margin+provenLately
 }
 
 // provenLately is how old a proof may be for a generation to be read: that of
@@ -348,5 +384,8 @@ func (x *run) succeed(ctx context.Context, d collection.Definition, family colle
 	if err := x.save(ctx); err != nil {
 		return err
 	}
-	return x.Index.Ensure(ctx, next)
+	if err := x.Index.Ensure(ctx, next); err != nil {
+		return err
+	}
+	return x.inspect(ctx, family)
 }

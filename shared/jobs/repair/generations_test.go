@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
@@ -175,6 +176,46 @@ func TestMovesBetweenIndexes(t *testing.T) {
 	}
 	r.converges(func() bool { return r.generation("orders", 1).State == collection.Removed })
 	w.check()
+}
+
+// unmoving is a state in which documents do not move: somebody else is always
+// faster. It counts how often that was tried.
+type unmoving struct {
+	repair.State
+	tried int
+}
+
+func (s *unmoving) AmendDefinition(context.Context, collection.Definition, collection.Definition) error {
+	s.tried++
+	return doc.Errorf(doc.VersionConflict, "somebody was faster")
+}
+
+// unproving is a table without canaries, so that nothing is proven.
+type unproving struct{ repair.Table }
+
+func (unproving) PutCanary(context.Context, int) (doc.Written, error) {
+	return doc.Written{}, doc.Errorf(doc.Unavailable, "not now")
+}
+
+// Queries begin to read the index that documents have moved to when it was just
+// proven, and not by a proof of long ago.
+func TestDocumentsDoNotMoveByAnOldProof(t *testing.T) {
+	r := newRig(t)
+	r.fill("orders", 5)
+	r.converges(func() bool { _, ok := r.proven(collection.SharedFamily, 1); return ok })
+	r.declare(collection.Definition{Name: "orders", Text: []string{"note"}})
+	s := &unmoving{}
+	stays := func(o *repair.Options) { s.State, o.State = o.State, s }
+	r.converges(func() bool { return s.tried > 0 }, stays)
+	s.tried = 0
+	_, held, err := r.repair(stays, later(10*time.Minute), func(o *repair.Options) { o.Table = unproving{o.Table} }).Run(t.Context(), repair.Prove)
+	if !held || err == nil || s.tried > 0 {
+		t.Errorf("held %v, %v: it was tried %d times", held, err, s.tried)
+	}
+	r.converges(func() bool {
+		d, err := r.store.State().CurrentDefinition(t.Context(), "orders")
+		return err == nil && d.Serving == nil && len(r.found("orders")) == 5
+	}, later(10*time.Minute))
 }
 
 // A lost index, a lost alias and a wrong mapping are noticed and mended without

@@ -51,8 +51,8 @@ func (x *run) move(ctx context.Context) error {
 
 // complete reports whether all documents of the collection are in the index of
 // the family that is declared: a comparison that began after everybody wrote to
-// it has nothing open, and the change feed proves what came since. The index must
-// have the declared form.
+// it has nothing open, and the change feed proves what came since, up to just now.
+// The index must have the declared form.
 func (x *run) complete(d collection.Definition) bool {
 	g, ok := collection.Read(x.generations[d.Family()])
 	if !ok || !g.Form().Same(d.FormIn(d.Family())) {
@@ -64,5 +64,5 @@ func (x *run) complete(d collection.Definition) bool {
 		return false
 	}
 	p, proven := x.proofs[keyOf(g)]
-	return proven && p.Missing == 0 && p.Through.After(based)
+	return proven && p.Through.After(based) && x.lately(p)
 }

@@ -209,6 +209,7 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 	wanted := map[key]map[doc.ID]*doc.Document{}
 	byKey := map[key]collection.Generation{}
 	now := x.Now()
+	var live []doc.Collection
 	for i := range items {
 		d := &items[i].Document
 		if items[i].Foreign {
@@ -220,7 +221,12 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 		}
 		c := d.ID.Collection()
 		if d.Live(now) {
-			p.count(c)
+			live = append(live, c)
+		}
+		// A table that was restored, or filled by another tool, may have documents
+		// of which the state knows nothing.
+		if err := x.State.Register(ctx, c); err != nil {
+			return err
 		}
 		if err := x.beginFamilies(ctx, c); err != nil {
 			return err
@@ -258,7 +264,13 @@ func (x *run) comparePage(ctx context.Context, p *pass, items []store.Scanned) e
 	}
 	sent, err := x.signal(ctx, signals)
 	x.report.Resignalled += sent
-	return err
+	if err != nil {
+		return err // the page is read again, and counted then
+	}
+	for _, c := range live {
+		p.count(c)
+	}
+	return nil
 }
 
 // count counts a live document of a collection, unless there are too many

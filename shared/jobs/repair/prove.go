@@ -27,8 +27,12 @@ const (
 	feedLook = 50 * time.Millisecond
 )
 
-// errBehind ends a capture that the run has no time for.
-var errBehind = errors.New("there is more in the change feed than one run can look at")
+// errBehind ends a capture that the run has no time for, and errLate one that it
+// would have the time for if the index had not failed for so long.
+var (
+	errBehind = errors.New("there is more in the change feed than one run can look at")
+	errLate   = errors.New("the index failed for too long to leave time for the change feed")
+)
 
 // captured is what a capture found out about one generation.
 type captured struct {
@@ -133,10 +137,13 @@ func (x *run) measureIndex(ctx context.Context, canary doc.Written) error {
 // capture reads the feed and notes what each generation does not hold.
 func (x *run) capture(ctx context.Context, targets map[key]*captured, from doc.Version) error {
 	err := x.Table.Sweep(ctx, from, func(changes []doc.Change) error {
-		if x.left() < x.Patience {
-			return errBehind
+		switch left := x.left(); {
+		case left >= x.Patience:
+			return x.hold(ctx, targets, changes)
+		case left+x.lost >= x.Patience:
+			return errLate
 		}
-		return x.hold(ctx, targets, changes)
+		return errBehind
 	})
 	if errors.Is(err, errBehind) {
 		// The next run would not get further. A comparison does, piece by piece.
@@ -324,10 +331,11 @@ func compareKeys(a, b key) int {
 	return a.Number - b.Number
 }
 
-// proofOf makes the first proof of a generation, by a comparison.
+// proofOf makes the first proof of a generation, by a comparison that began one
+// margin after the moment through which it proves.
 func (x *run) proofOf(g collection.Generation, through time.Time) store.Proof {
 	return store.Proof{
-		Family: g.Family, Generation: g.Number, Margin: x.Margin, FeedLag: x.Margin,
-		Through: through.UTC().Truncate(time.Microsecond), At: x.Now().UTC(),
+		Family: g.Family, Generation: g.Number, Index: x.state.Indexes[noteKey(g)], Margin: x.Margin, FeedLag: x.Margin,
+		Through: through.UTC().Truncate(time.Microsecond), At: through.Add(x.Margin).UTC(),
 	}
 }

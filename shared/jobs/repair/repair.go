@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -38,6 +39,8 @@ type Table interface {
 type Index interface {
 	pipeline.Ensurer
 	Inspect(ctx context.Context, g collection.Generation) (search.Inspection, error)
+	// UUID is that of Inspect.
+	UUID(ctx context.Context, g collection.Generation) (string, error)
 	Swap(ctx context.Context, to collection.Generation, from []collection.Generation) error
 	Remove(ctx context.Context, g collection.Generation) error
 	Versions(ctx context.Context, wanted []search.VersionOf) (map[doc.ID]doc.Version, error)
@@ -52,6 +55,9 @@ type Index interface {
 type State interface {
 	jobs.Leases
 	jobs.Records
+	// Register records that a collection has documents; done again it changes
+	// nothing, and costs nothing in the same process.
+	Register(ctx context.Context, c doc.Collection) error
 	Definitions(ctx context.Context) ([]collection.Definition, error)
 	// AmendDefinition replaces a definition that is exactly the expected one,
 	// without a new revision; kind VersionConflict when it is another.
@@ -105,6 +111,7 @@ type Options struct {
 
 	Now     func() time.Time                           // nil: time.Now
 	Sleep   func(context.Context, time.Duration) error // nil: the real one
+	Jitter  func() float64                             // in [0, 1); nil: random
 	Log     *slog.Logger                               // nil: discarded
 	Metrics *obs.Metrics                               // nil: none
 }
@@ -132,6 +139,9 @@ func New(o Options) *Repair {
 	}
 	if o.Sleep == nil {
 		o.Sleep = sleep
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
 	}
 	if o.Log == nil {
 		o.Log = obs.Discard()
@@ -168,6 +178,7 @@ func (r *Repair) Run(ctx context.Context, mode Mode) (report Report, held bool, 
 	}
 	held, err = jobs.Hold(ctx, r.o.State, Name, 2*r.o.Budget+time.Minute, func(lease store.Lease) error {
 		x := &run{Options: r.o, lease: lease, mode: mode, began: r.o.Now(), unfit: map[key]bool{}, inspected: map[key]bool{}}
+		x.Index = patient{r.o.Index, x}
 		err := x.work(ctx)
 		report = x.report
 		if recordErr := x.record(ctx, err); recordErr != nil {
@@ -196,7 +207,8 @@ type run struct {
 	unfit       map[key]bool // whose index has another mapping than it should
 	inspected   map[key]bool // whose index was looked at
 	queueDepth  int
-	unwell      bool // the index did not answer: nothing more is asked of it
+	unwell      bool          // the index did not answer: nothing more is asked of it
+	lost        time.Duration // to requests that the index failed at
 }
 
 // key names a generation.
@@ -221,7 +233,7 @@ func (x *run) work(ctx context.Context) error {
 		{"look after generations", x.tend},
 		{"prove the index", x.prove},
 		{"compare table and index", x.compare},
-		{"look after generations", x.tend}, // what has just been proven can take its place
+		{"look after generations", x.tendAgain},
 		{"retry the quarantine", x.retry},
 		{"count documents", x.count},
 	} {

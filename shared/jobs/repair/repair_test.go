@@ -50,6 +50,33 @@ func TestFillsAnIndexFromATable(t *testing.T) {
 	}
 }
 
+// scanning counts how often a part of the table is read.
+type scanning struct {
+	repair.Table
+	scans int
+}
+
+func (s *scanning) Scan(ctx context.Context, q store.ScanQuery) (store.ScanPage, error) {
+	s.scans++
+	return s.Table.Scan(ctx, q)
+}
+
+// A run that begins an index does not spend its time on comparisons that cannot
+// prove anything: after the one that finds the documents and the one that finds
+// the index filled, it is proven.
+func TestARunProvesTheIndexThatItBegan(t *testing.T) {
+	r := newRig(t)
+	for i := range 5 {
+		r.put(doc.ID("users/"+string(rune('a'+i))), i)
+	}
+	time.Sleep(margin)
+	table := &scanning{Table: r.store}
+	r.run(repair.Prove, func(o *repair.Options) { o.Table, o.Patience = table, 6*time.Second })
+	if _, ok := r.proven(collection.SharedFamily, 1); !ok || table.scans > 3*16 {
+		t.Errorf("proven %t, after %d parts of 16", ok, table.scans)
+	}
+}
+
 // What the stream lost holds the proof back until it was signalled again, one id
 // at most every 15 minutes.
 func TestWhatTheStreamLostIsSignalledAgain(t *testing.T) {

@@ -36,6 +36,9 @@ func (s *suite) inspect(t *testing.T, g collection.Generation) search.Inspection
 	if found.Exists != (found.UUID != "") {
 		t.Errorf("found %+v", found)
 	}
+	if uuid, err := s.index.UUID(t.Context(), g); err != nil || uuid != found.UUID {
+		t.Errorf("found %+v, and it is said to be %q: %v", found, uuid, err)
+	}
 	return found
 }
 

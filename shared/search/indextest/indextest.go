@@ -25,6 +25,7 @@ import (
 type Index interface {
 	Ensure(ctx context.Context, g collection.Generation) error
 	Inspect(ctx context.Context, g collection.Generation) (search.Inspection, error)
+	UUID(ctx context.Context, g collection.Generation) (string, error)
 	Swap(ctx context.Context, to collection.Generation, from []collection.Generation) error
 	Remove(ctx context.Context, g collection.Generation) error
 	Write(ctx context.Context, ops []search.Operation) ([]search.Outcome, error)

@@ -57,7 +57,7 @@ func proofs(t *testing.T, open OpenRecords) {
 		check()
 	}
 	p := store.Proof{
-		Family: collection.SharedFamily, Generation: 1, Through: start.Add(-10 * time.Second), At: start, FeedLag: 1500 * time.Millisecond,
+		Family: collection.SharedFamily, Generation: 1, Index: "Zm9v bar", Through: start.Add(-10 * time.Second), At: start, FeedLag: 1500 * time.Millisecond,
 		Margin: 10 * time.Second, Missing: 3, OldestMissing: start.Add(-time.Minute), Fence: 7,
 	}
 	put(p, true)
