@@ -112,10 +112,6 @@ func (x *run) beginFamilies(ctx context.Context, c doc.Collection) error {
 			x.unwell = true
 			return err
 		}
-		// Nothing can be proven of an index before it is known which one it is.
-		if err := x.inspect(ctx, family); err != nil {
-			return err
-		}
 		x.want("an index was begun") // this pass does not look at it
 	}
 	return nil
@@ -384,8 +380,5 @@ func (x *run) succeed(ctx context.Context, d collection.Definition, family colle
 	if err := x.save(ctx); err != nil {
 		return err
 	}
-	if err := x.Index.Ensure(ctx, next); err != nil {
-		return err
-	}
-	return x.inspect(ctx, family)
+	return x.Index.Ensure(ctx, next)
 }

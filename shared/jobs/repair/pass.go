@@ -84,6 +84,13 @@ func (x *run) compare(ctx context.Context) error {
 			if reason == "" {
 				return nil
 			}
+			// Of an index that was begun meanwhile, by whomever, nothing can be
+			// proven before it is known which one it is.
+			for _, family := range x.families() {
+				if err := x.inspect(ctx, family); err != nil {
+					return err
+				}
+			}
 			x.begin(reason)
 			// What was written and not refreshed yet is slow to be looked up.
 			if err := x.Index.Refresh(ctx, x.allWritten()); err != nil {
